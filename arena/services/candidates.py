@@ -380,9 +380,9 @@ def _check_can_merge(candidate: Candidate, *, is_target: bool) -> None:
     """Raise CandidateError for a candidate whose merge would make a chain or reveal a name."""
     if candidate.disclosed_at is None:
         raise CandidateError(f"{candidate} is not public yet. Merge it once it is.")
-    if head := candidate.merged_into:
-        advice = f"Merge into {head} instead." if is_target else "Undo that first."
-        raise CandidateError(f"{candidate} is merged into {head} already. {advice}")
+    if target := candidate.merged_into:
+        advice = f"Merge into {target} instead." if is_target else "Undo that first."
+        raise CandidateError(f"{candidate} is merged into {target} already. {advice}")
     if not is_target and (alias := candidate.aliases.order_by("pk").first()):
         raise CandidateError(f"{alias} is merged into {candidate}. Undo that first.")
 

@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from arena.actors import CLI
-from arena.models import Arena, AuditEntry, Candidate, Response
+from arena.models import Arena, AuditEntry, Candidate, Import, Response
+from arena.services import arenas, import_rows
 from arena.services.arenas import delete_arena
 from arena.services.candidate_checks import CandidateError
 from arena.services.candidates import (
@@ -143,6 +144,22 @@ def test_what_others_are_merged_into_cannot_be_deleted_but_its_arena_can(arena: 
         delete_candidate(candidate=oak, by=CLI)
     with pytest.raises(ProtectedError):
         oak.delete()
+    delete_arena(arena=arena, by=CLI)
+    assert not Candidate.objects.exists()
+
+
+def test_rows_are_deleted_in_batches_whatever_they_are_merged_into(
+    arena: Arena, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Import.objects.create(arena=arena, sha256="0" * 64, started_at=NOW)
+    into = make_candidate(arena, "oak", source=source, source_row=1)
+    merged = {"merged_into": into, "merged_at": NOW, "retired_at": NOW}
+    make_candidate(arena, "Oak", source=source, source_row=2, **merged)
+    for module in (arenas, import_rows):
+        monkeypatch.setattr(module, "DELETED_AT_ONCE", 1)
+    import_rows.discard(arena, [source])
+    assert arena.candidates.count() == 4
+    merge(*first(arena))
     delete_arena(arena=arena, by=CLI)
     assert not Candidate.objects.exists()
 
