@@ -29,7 +29,7 @@ KINDS = {
     "votes": "vote",
 }
 # Fields other than a row's content
-NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks"}
+NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks", "merged_into"}
 FIRST_SHOWN = 20
 LINES_SHOWN = 5  # with the same fault
 MOST_UNREAD = 100  # columns to name
@@ -187,6 +187,7 @@ class Checker:
         # Contents by name: files of other tools name the same thing in many records.
         self.prompts: dict[str, bytes] = {}
         self.candidates: dict[str, bytes] = {}
+        self.aliases: set[str] = set()
         self.checks: set[tuple[str, str]] = set()  # by prompt
         # Numbers stand for names, to save memory: answers are as many as prompts times candidates.
         self.numbers: dict[tuple[str, str], int] = {}
@@ -222,7 +223,19 @@ class Checker:
     def _check_candidate(self, candidate: CandidateRow) -> None:
         before = None if self.repeats else self.known.candidates.get(candidate.name)
         content = content_digest(CandidateRow, candidate)
+        if candidate.merged_into:
+            self._check_merge(candidate)
         self._check_new("name", candidate.name, self.candidates, before, content)
+
+    def _check_merge(self, candidate: CandidateRow) -> None:
+        target = candidate.merged_into
+        if target in self.aliases or target == candidate.name or target not in self.candidates:
+            raise InputError(
+                f"is {quoted(target)}, which is not the name of a candidate in an earlier row that "
+                "is merged into none itself",
+                "merged_into",
+            )
+        self.aliases.add(candidate.name)
 
     def _check_new(
         self, column: str, name: str, seen: dict[str, bytes], known: bytes | None, content: bytes

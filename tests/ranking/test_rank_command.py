@@ -258,7 +258,7 @@ def test_the_output_includes_further_findings(votes: Path) -> None:
     assert found["agreement"] is None  # each prompt and pair has one vote
     assert "ties" not in found
     assert sum(row["elo"] for row in found["standings"]) == pytest.approx(3000)
-    votes.write_text(ROUND + "B,A,right,p1,w1\nB,A,left,p1,w2\n")
+    votes.write_text(ROUND + "B,A,right,p1,w0\nB,A,left,p1,w2\n")
     agreement = ranked(votes)["agreement"]
     assert (agreement["n_pairs"], agreement["share"]) == (3, pytest.approx(1 / 3))
 
@@ -292,10 +292,10 @@ def test_other_names_and_spellings_give_the_same_ranking(votes: Path) -> None:
 
 
 def test_both_bad_votes_are_counted_apart_in_whatever_way_they_are_read(votes: Path) -> None:
-    votes.write_text(ROUND + "A,B,tie (bothbad),p1,w1\n")
+    votes.write_text(ROUND + "A,B,tie (bothbad),p1,w2\n")
     quick = ranked(votes)
     assert (quick["n_votes"], quick["n_both_bad"]) == (18, 1)
-    votes.write_text(ROUND + '\nA,B,"both_bad",p1,w1,\n')  # a blank line: read row by row
+    votes.write_text(ROUND + '\nA,B,"both_bad",p1,w2,\n')  # a blank line: read row by row
     assert ranked(votes) == quick
 
 
