@@ -637,8 +637,9 @@ pairs: votes as a table
     winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
     winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
     winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
-    winner_a=winner_model_a winner_b=winner_model_b winner_tie=winner_tie,both_equal
-    id=prompt_id,question_id prompt=prompt,task,question document
+    winner_a=winner_model_a,model_a_wins,a_wins,left_wins
+    winner_b=winner_model_b,model_b_wins,b_wins,right_wins winner_tie=winner_tie,both_equal,tie
+    id=prompt_id,question_id,uid prompt=prompt,task,question document
     rater=worker,rater,annotator,user,username,respondent_id,email_address judge blind=anony
     time=cast_at,timestamp,tstamp,created_at,time,date,startdate count=count,counts,weight,weights
     needs model_a model_b winner|winner_a

@@ -225,7 +225,7 @@ def _of_long_rating(record: SourceRecord) -> Iterator[Made]:
     place = read_place(record.need("score"), "score") if rank is None else rank
     vote = _of_prompt_or_line(record)
     if record.get("id") is None and record.get("prompt") is None:
-        vote["prompt"] = "all"
+        vote["prompt"] = "all"  # a rater's one rating of each
     if record.get("text") is not None and record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
         vote["prompt"] = prompt_id(record, question)
@@ -536,7 +536,7 @@ ratings: ratings, one in a row
     {_ASKED} text=response,answer,output,completion id=id,question_id,prompt_id,uid
     category=category,topic
     {_RATER}
-    needs model score|rank
+    needs model score|rank prompt|id|rater
     without winner
     becomes votes
 

@@ -437,7 +437,19 @@ NEEDS = (
 )
 MOST_SHOWN = 10  # columns
 # Fields that files of any kind have.
-SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type", "status"}
+SHARED = {
+    "id",
+    "start",
+    "time",
+    "seconds",
+    "cost",
+    "metadata",
+    "model",
+    "name",
+    "type",
+    "status",
+    "rater",
+}
 
 
 def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS) -> str:
@@ -572,6 +584,7 @@ _TIMES = (
     *("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y"),
 )
 _ZONE = re.compile(r"(.*\S) ?(?:GMT|UTC|Z)(?:([+-]\d{1,2}):?(\d\d)?)?", re.IGNORECASE)
+SECONDS_START = 1e8  # in 1973; smaller numbers are days, as spreadsheets count them
 SECONDS_END = 1e11  # in the year 5138; larger numbers are milliseconds, or microseconds
 
 
@@ -587,7 +600,9 @@ def read_time(value: Any) -> str | None:
         number = float(written)
     except ValueError:
         return _read_clock(written)
-    while abs(number) > SECONDS_END:
+    if number < SECONDS_START:
+        raise InputError(f"is {quoted(value)}, not a time", "time")
+    while number > SECONDS_END:
         number /= 1000
     try:
         return datetime.fromtimestamp(number, UTC).isoformat()

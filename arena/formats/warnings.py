@@ -24,12 +24,14 @@ class Warnings:
         self.merged: set[str] = set()  # names that the file says are of other candidates
         self.seen: set[int] = set()  # hashes of votes
         self.repeats: list[tuple[Path, int]] = []
+        self.paths: set[Path] = set()
         self.last: ImportRow | None = None
 
     def add(self, path: Path, line: int, row: ImportRow) -> None:
         if row is self.last:
             return  # one row that counts several times
         self.last = row
+        self.paths.add(path)
         if isinstance(row, CandidateRow):
             self._add_names([row.name])
             self.merged.update([row.name] if row.merged_into else ())
@@ -66,7 +68,7 @@ class Warnings:
     def _about_repeats(self) -> list[str]:
         if not (n := len(self.repeats)):
             return []
-        if len({path for path, _ in self.repeats}) > 1:
+        if len(self.paths) > 1:
             where = [f"{path.name} line {line}" for path, line in self.repeats]
         else:
             where = [f"{line}" for _, line in self.repeats]
