@@ -63,7 +63,7 @@ class ImportFile:
 
 
 class Format(Protocol):
-    """A format is a module. To add a format, copy `pairs.py` and list the copy in `__init__.py`."""
+    """What turns files into rows: `native`, or a layout (`records.Foreign`)."""
 
     NAME: str
     TITLE: str  # what such a file is called, for people

@@ -437,19 +437,8 @@ NEEDS = (
 )
 MOST_SHOWN = 10  # columns
 # Fields that files of any kind have.
-SHARED = {
-    "id",
-    "start",
-    "time",
-    "seconds",
-    "cost",
-    "metadata",
-    "model",
-    "name",
-    "type",
-    "status",
-    "rater",
-}
+SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type"}
+SHARED |= {"status", "rater"}
 
 
 def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS) -> str:
