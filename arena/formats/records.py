@@ -122,13 +122,13 @@ class Records:
         return csv_rows(self.source, self._header(layout))
 
     def _header(self, layout: Layout) -> Any:
-        header = csv_header(
+        return csv_header(
             self.source,
             suffices=lambda names: layout.fits(layout.assigned(list(names))),
             wanted=f"It needs the columns of {layout.wanted}.",
+            key=str,
             may_repeat=layout.repeats,
         )
-        return replace(header, keys=header.names)
 
 
 def _object(value: Any) -> Any:
@@ -441,7 +441,12 @@ SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name",
 SHARED |= {"status", "rater"}
 
 
-def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS) -> str:
+def unknown_layout(
+    path: Path,
+    layouts: Mapping[str, Layout],
+    needs: str = NEEDS,
+    chosen: Mapping[str, str] | None = None,
+) -> str:
     """Say which columns a file has, and what the nearest layout lacks; raises FileError for a file
     that cannot be read at all."""
     records = Records(path)
@@ -453,8 +458,11 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS
     if not names:
         return f"It has no {noun}. {needs}"
     has = f"It has the {noun} {join_names(map(quoted, names), MOST_SHOWN)}."
+    possible = [one for one in layouts.values() if all(map(one.knows, chosen or ()))]
+    if not possible:
+        return f"{has} No format has all the chosen fields: {', '.join(chosen or ())}."
     nearest, found = max(
-        ((layout, layout.assigned(names)) for layout in layouts.values()),
+        ((layout, Foreign(layout, chosen)._assigned(names)) for layout in possible),
         key=lambda one: _nearness(*one),
     )
     if records.is_table:
