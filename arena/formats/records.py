@@ -299,7 +299,9 @@ class Foreign:
             name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
             for name, known in self.layout.columns.items()
         }
-        return replace(self.layout, columns=names)
+        chosen = {field.partition(":")[0] for field in self.chosen}
+        several = tuple(family for family in self.layout.several if family not in chosen)
+        return replace(self.layout, columns=names, several=several)
 
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
