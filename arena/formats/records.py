@@ -1,6 +1,6 @@
 """Files of other tools, recognised by their content: one layout for each kind of file.
 
-A layout turns each record of a file (a row of CSV or Parquet, an object of JSON or YAML) into rows
+A layout turns each record of a file (a row of a table, an object of JSON) into rows
 in the native format, which are then checked like any other. One file has rows of several kinds, so
 it is read once for each kind, and a record with an error is reported in the first of them.
 """
@@ -158,6 +158,8 @@ def recognise(
     except FileError:
         return None
     for layout in layouts:
+        if layout.is_chosen and not chosen:
+            continue
         try:
             if all(map(layout.knows, chosen or ())) and Foreign(layout, chosen).suits(records):
                 return layout

@@ -539,7 +539,7 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
     """Copy the bad rows unchanged to `<file>.rejects.<ext>` beside the file or in `folder`.
 
     The copy has the same header, so that it can be corrected and imported by itself. Records inside
-    a JSON or YAML document are not copied: then the result is None.
+    a JSON document are not copied: then the result is None.
     """
     path, bad = file.path, set(file.bad)
     if not any(row.end for row in file.rows() if row.number in bad):

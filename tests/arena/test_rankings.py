@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena.files.reader import FileError
 from arena.files.rows import VoteRow
 from arena.formats import find_files
 from arena.formats.base import SourceRecord
@@ -191,7 +192,16 @@ def test_records_of_argilla_2(tmp_path: Path) -> None:
 
 
 def test_a_leaderboard_is_not_taken_for_ratings(tmp_path: Path) -> None:
-    from arena.files.reader import FileError
 
     with pytest.raises(FileError, match="for ratings, one in a row, there is no prompt or id"):
         read(write(tmp_path / "b.csv", "model,score", "oak,1200", "elm,1100"))
+
+
+def test_columns_of_answers_without_a_winner_are_answers_once_somebody_says_so(
+    tmp_path: Path,
+) -> None:
+    path = write(tmp_path / "w.csv", "question,answer of X,answer of Y", "Why?,So.,No.")
+    rows = read(path, columns={"answer:X": "answer of X", "answer:Y": "answer of Y"})
+    assert {(one.candidate, one.text) for one in rows["responses"]} == {("X", "So."), ("Y", "No.")}
+    assert "votes" not in rows
+    assert read(path).keys() == {"prompts"}
