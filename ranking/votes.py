@@ -442,9 +442,11 @@ class _Reader:
     def read(self, file: ImportFile) -> None:
         size = file.path.stat().st_size
         for row in file.rows():
+            file.note(row.number, row.unread)
             self._add_row(file, row)
             if row.number % 1000 == 0:
                 self.progress(file.path, min(row.end, size), size)
+        self.warnings.unread |= dict.fromkeys(file.unread)
         self.progress(file.path, size, size)
 
     def _add_row(self, file: ImportFile, row: Row) -> None:

@@ -25,6 +25,7 @@ class Warnings:
         self.seen: set[int] = set()  # hashes of votes
         self.repeats: list[tuple[Path, int]] = []
         self.paths: set[Path] = set()
+        self.unread: dict[str, None] = {}  # columns that `rank` does not use
         self.last: ImportRow | None = None
 
     def add(self, path: Path, line: int, row: ImportRow) -> None:

@@ -508,3 +508,25 @@ def test_an_anchor_is_named_where_no_database_answers(votes: Path) -> None:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "A scores 1114" in done.stdout or "A should score 1114" in done.stdout
+
+
+def test_columns_and_values_can_be_chosen_and_what_is_not_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(
+        "question_id,model_a,model_b,judge,verdict,mood\n"
+        + "".join(f"q{n},{'oak,elm' if n % 2 else 'elm,oak'},ann,{n % 3},good\n" for n in range(30))
+    )
+    out, err = StringIO(), StringIO()
+    with pytest.raises(CommandError, match="'0', a code that could mean several things"):
+        call_command("rank", str(path), stdout=out, stderr=err)
+    chosen = ["--value", "0=left", "--value", "1=tie", "--value", "2=right"]
+    call_command("rank", str(path), "--json", *chosen, "--column", "rater=", stdout=out, stderr=err)
+    assert json.loads(out.getvalue())["n_votes"] == 30
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
+    path, err = tmp_path / "v.csv", StringIO()
+    rows = "".join(f"oak,elm,{side},ann,1700000000,x\n" for side in ("model_a", "model_b", "tie"))
+    path.write_text(f"model_a,model_b,winner,judge,tstamp,ip\n{rows}")
+    call_command("rank", str(path), stdout=StringIO(), stderr=err)
+    assert "Not used: 'ip'." in err.getvalue()

@@ -15,6 +15,7 @@ from arena.formats import opened, renamed
 from arena.formats.base import RejectedRows
 from arena.formats.warnings import Warnings
 from arena.management.commands import ProgressBars, add_format
+from arena.validation import join_names
 from ranking.anchor import Anchor
 from ranking.votes import RATERS, BadFileError, VoteTable, read_file
 
@@ -109,6 +110,8 @@ class Command(BaseCommand):
         if bad := rejected.count:
             lines = renamed(str(rejected), places)
             self.stderr.write(f"{lines}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
+        if unread := list(warnings.unread):
+            self.stderr.write(f"Not used: {join_names(unread)}.")
         for sentence in warnings.sentences(MERGE):
             self.stderr.write(sentence)
 
