@@ -318,6 +318,8 @@ FAMILIES = {
     ),
 }
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1
+# Mechanical Turk: `Input.model_a`, `Answer.winner`; Toloka: `INPUT:left`, `OUTPUT:result`.
+_ASKED = re.compile(r"(?:INPUT:|OUTPUT:|ASSIGNMENT:|Input\.|Answer\.)(.+)")
 # The two sides of a pair, in names of columns.
 SIDES = {"@a": ("a", "1", "left", "x", "first"), "@b": ("b", "2", "right", "y", "second")}
 
@@ -491,6 +493,8 @@ def _columns_by_key(names: tuple[str, ...]) -> Mapping[str, str]:
             written.setdefault(folded(member[1]), name)
     for name in names:
         written.setdefault(folded(_CAMEL.sub("_", name)), name)
+        if asked := _ASKED.fullmatch(name):
+            written.setdefault(folded(asked[1]), name)
     return written
 
 

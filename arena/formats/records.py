@@ -58,6 +58,7 @@ from arena.validation import (
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
 PAIRS = "pairs"
+LISTS = ("battles", "votes", "comparisons", "judgments", "rows", "records", "entries")
 SAMPLES_SHOWN, SAMPLE_LENGTH = 3, 100  # values of a column, and characters of each
 MOST_LOOKED_AT, MOST_MEANINGS = 5_000, 30
 SAMPLE = 20  # records that are read to tell the layout
@@ -95,6 +96,7 @@ class Records:
         if first is None or not isinstance(first.content, dict):
             return False
         is_document = any(isinstance(first.content.get(name), list | dict) for name in CONTAINERS)
+        is_document |= _as_rows(first.content) != [first.content]
         return second is not None or not is_document
 
     def names(self, layout: Layout) -> list[str]:
@@ -144,7 +146,35 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
             records = records.get(name) if isinstance(records, dict) else None
         if isinstance(records, list):
             return records
-    return document if isinstance(document, list) else [document]
+    return _as_rows(document)
+
+
+def _as_rows(document: Any) -> list[Any]:
+    """The records of a document: a list, one under a usual name, or columns; else itself."""
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        for name in LISTS:
+            if isinstance(document.get(name), list):
+                return list(document[name])
+    return _rows_of_columns(document) or [document]
+
+
+def _rows_of_columns(document: Any) -> list[Any]:
+    """The rows of a table that was written by column, as pandas and others do; empty if it is none."""
+    columns = list(document.values()) if isinstance(document, dict) else []
+    if len(columns) < 2:
+        return []
+    names, data = document.get("columns"), document.get("data")
+    if isinstance(names, list) and isinstance(data, list):
+        return [dict(zip(names, row, strict=False)) for row in data if isinstance(row, list)]
+    if all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return [{name: document[name][key] for name in document} for key in columns[0]]
+    if all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        cells = [cell for column in columns for cell in column]
+        if not any(isinstance(cell, list | dict) for cell in cells):
+            return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
+    return []
 
 
 def recognise(
