@@ -161,7 +161,7 @@ def _as_rows(document: Any) -> list[Any]:
 
 
 def _rows_of_columns(document: Any) -> list[Any]:
-    """The rows of a table that was written by column, as pandas and others do; empty if it is none."""
+    """The rows of a table that was written by column, as pandas does; empty if it is none."""
     columns = list(document.values()) if isinstance(document, dict) else []
     if len(columns) < 2:
         return []

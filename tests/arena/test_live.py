@@ -971,7 +971,9 @@ def test_what_a_server_quotes_in_its_error_is_not_kept(local: FakeServer) -> Non
     )
     answer(ask(ring))
     errors = set(Call.objects.values_list("error", flat=True))
-    assert errors == {"The server rejected the request."}
+    # The other request may have been closed before its answer came.
+    assert "The server rejected the request." in errors
+    assert not any(QUESTION in error for error in errors)
 
 
 def test_old_conversations_without_a_vote_go_with_all_that_is_theirs(
