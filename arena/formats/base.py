@@ -323,6 +323,31 @@ _ASKED = re.compile(r"(?:INPUT:|OUTPUT:|ASSIGNMENT:|Input\.|Answer\.)(.+)")
 # The two sides of a pair, in names of columns.
 SIDES = {"@a": ("a", "1", "left", "x", "first"), "@b": ("b", "2", "right", "y", "second")}
 
+# What columns are called, whatever the layout: in one, `$winner` is the field `winner` with these
+# names.
+USUAL = """
+model_a=left,model_@a,candidate_@a,item_@a,system_@a,option_@a,variant_@a,player_@a,assistant_@a
+model_a=generator_@a,model_name_@a,@a_model,name_@a,white,a
+model_b=right,model_@b,candidate_@b,item_@b,system_@b,option_@b,variant_@b,player_@b,assistant_@b
+model_b=generator_@b,model_name_@b,@b_model,name_@b,black,b
+response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,@a_response,@a_answer
+response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,@b_response,@b_answer
+winner=winner,label,labels,preferred,pairwise,verdict,vote,choice,result,flag,better,best,pw
+winner=chosen_model_name,overall_preference,human_preference,preference,who_won,winning_model
+winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
+winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
+winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
+winner=chosen,chosen_model,chosen_side,selected,selected_model,human_label,annotation,winner_name
+winner=which_is_best,which_answer_is_best,favourite,favorite
+prompt=prompt,question,instruction,input,query,task,text,context,history
+id=question_id,prompt_id,item_id,task_id,example_id,id,uid
+category=category,topic,domain,subset
+rater=rater,worker,annotator,user,username,evaluator,worker_id,workerid,annotator_id,rater_id
+rater=user_id,respondent_id,email,email_address
+time=cast_at,timestamp,tstamp,created_at,time,date,startdate
+count=count,counts,weight,weights,times
+"""
+
 
 @dataclass(frozen=True)
 class Made:
@@ -531,7 +556,7 @@ def layouts(
     with a word: `needs` groups of fields (`field|field`), `without` fields, `inside` places of
     records (`key.key`), `encoded`, `encoded_cells` and `chat_cells` fields, `several` families of
     columns, `values` of winners, and `becomes` kinds of rows. `model_@a` is a name for each usual
-    word for the left side.
+    word for the left side, `$winner` a field with the names in USUAL.
     """
     made = (_read_layout(block, converts) for block in table.strip().split("\n\n"))
     return tuple(replace(layout, **(options or {}).get(layout.name, {})) for layout in made)
@@ -547,9 +572,11 @@ def _read_layout(block: str, converts: Mapping[str, Convert]) -> Layout:
         if first in said:
             said[first] += rest
             continue
-        for name_, _, names in (word.partition("=") for word in (first, *rest)):
-            known = [one for name in (names or name_).split(",") for one in _of_sides(name)]
-            columns[name_] = (*columns.get(name_, ()), *known)
+        for word in (first, *rest):
+            words = _USUAL[word[1:]] if word.startswith("$") else [word]
+            for name_, _, names in (one.partition("=") for one in words):
+                known = [one for name in (names or name_).split(",") for one in _of_sides(name)]
+                columns[name_] = (*columns.get(name_, ()), *known)
     kinds = tuple(said["becomes"])
     return Layout(
         name,
@@ -566,6 +593,12 @@ def _read_layout(block: str, converts: Mapping[str, Convert]) -> Layout:
         several=tuple(said["several"]),
         values=dict(word.split("=") for word in said["values"]),
     )
+
+
+_USUAL = {
+    field: [line for line in USUAL.split() if line.startswith(f"{field}=")]
+    for field in {line.partition("=")[0] for line in USUAL.split()}
+}
 
 
 def _of_sides(name: str) -> list[str]:

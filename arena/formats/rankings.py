@@ -17,6 +17,7 @@ from arena.formats.records import (
     answer_row,
     candidate_row,
     category_of,
+    content_id,
     filled,
     inside,
     name_of_prompt,
@@ -208,7 +209,7 @@ def _of_wide_ratings(record: SourceRecord) -> Iterator[Made]:
 
 def _of_prompt_or_line(record: SourceRecord) -> Values:
     """The fields of a ranking's votes: its rater, and the prompt, or the line if there is none."""
-    prompt = record.get("id") if record.get("id") is not None else record.get("prompt")
+    prompt = record.get("prompt") if record.get("prompt") is not None else record.get("id")
     name = f"line {record.line}" if prompt is None else name_of_prompt(record, prompt)
     return {"prompt": name} | rater_of(record)
 
@@ -223,7 +224,7 @@ def _of_long_rating(record: SourceRecord) -> Iterator[Made]:
         vote["prompt"] = "all"  # a rater's one rating of each
     if record.get("text") is not None and record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
-        vote["prompt"] = prompt_id(record, question)
+        vote["prompt"] = content_id(question)  # an id may be the row's
         yield prompt_row(question, id=vote["prompt"], category=category_of(record, "category"))
         yield candidate_row(name)
         yield answer_row(name, vote["prompt"], written(record.get("text")), "text")
@@ -467,11 +468,8 @@ def _of_message(record: SourceRecord) -> Iterator[Made]:
     ranked[name] = rank
 
 
-_ASKED = "prompt=prompt,question,instruction,input,query,task,text"
-_RATER = """rater=rater,worker,annotator,user,username,evaluator,email,email_address judge
-    time=cast_at,tstamp,timestamp,created_at,date"""
 LAYOUTS = layouts(
-    f"""
+    """
 arena-hard: Arena-Hard judgments
     id=question_id,uid model judge games baseline
     needs id model judge games
@@ -498,59 +496,49 @@ oasst: OpenAssistant messages
     becomes prompts candidates responses votes
 
 rated-answers: ranked or scored answers
-    {_ASKED} answers=answers,completions,responses,outputs,contestants,generations,candidates
-    models scores=scores,ratings,rewards ranks=ranks,rankings,ranking winner id=id,prompt_id,uid
+    $prompt answers=answers,completions,responses,outputs,contestants,generations,candidates
+    models scores=scores,ratings,rewards ranks=ranks,rankings,ranking winner $id $rater judge $time
     category=category,source,domain
-    {_RATER}
     encoded_cells answers models scores ranks
-    needs prompt answers winner|scores|ranks|answers
+    needs prompt answers
     becomes prompts candidates responses votes
 
 rankings: rankings
-    {_ASKED} ranking=ranking,ranked,order,ranked_models,model_ranking id=id,question_id,prompt_id
+    ranking=ranking,ranked,order,ranked_models,model_ranking $prompt $id $rater judge $time $count
     place_1=rank_1,1st,first,1st_choice,first_choice,1st_place,best
     place_2=rank_2,2nd,second,2nd_choice,second_choice,2nd_place
-    place_3=rank_3,3rd,third,3rd_choice,third_choice,3rd_place place_4=rank_4,4th,fourth,4th_choice
-    place_5=rank_5,5th,fifth,5th_choice
-    {_RATER} count=count,counts
+    place_3=rank_3,3rd,third,3rd_choice,third_choice,3rd_place
+    place_4=rank_4,4th,fourth,4th_choice place_5=rank_5,5th,fifth,5th_choice
     needs ranking|place_1 ranking|place_2
     becomes votes
 
 answers-and-winner: a column of answers for each candidate
-    {_ASKED} winner=winner,who_won,best,preferred,better,which_is_better,which_answer_is_better
-    winner=which_is_best,which_answer_is_best,choice,vote,preferred_answer,favourite,favorite
-    id=id,question_id,prompt_id,uid category=category,topic
-    {_RATER} count=count,counts
+    $prompt $winner $id $category $rater judge $time $count
     needs prompt winner
     several answer
     becomes prompts candidates responses votes
 
 answers-wide: a column of answers for each candidate, without a winner
-    prompt=prompt,question,instruction,input,query,task,text id=id,question_id,prompt_id,uid
-    category=category,topic
+    $prompt $id $category
     needs prompt
     several answer
     becomes prompts candidates responses
 
 ratings: ratings, one in a row
     model=model,candidate,generator,model_name,system,name score=score,rating,grade,stars,points
-    score=overall_score,overall rank=rank,place,position
-    {_ASKED} text=response,answer,output,completion id=id,question_id,prompt_id,uid
-    category=category,topic
-    {_RATER}
+    score=overall_score,overall rank=rank,place,position $prompt $id $category $rater judge $time
+    text=response,answer,output,completion winner
     needs model score|rank prompt|id|rater
     without winner
     becomes votes
 
 ratings-wide: a rating for each candidate
-    {_ASKED} id=id,question_id,prompt_id,uid
-    {_RATER} count=count,counts
+    $prompt $id $rater judge $time $count
     several rating
     becomes votes
 
 ranks-wide: a rank for each candidate
-    {_ASKED} id=id,question_id,prompt_id,uid
-    {_RATER} count=count,counts
+    $prompt $id $rater judge $time $count
     several rank
     becomes votes
 """,

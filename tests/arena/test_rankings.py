@@ -193,7 +193,7 @@ def test_records_of_argilla_2(tmp_path: Path) -> None:
 
 def test_a_leaderboard_is_not_taken_for_ratings(tmp_path: Path) -> None:
 
-    with pytest.raises(FileError, match="for ratings, one in a row, there is no prompt or id"):
+    with pytest.raises(FileError, match="for ratings, one in a row, there is no prompt or"):
         read(write(tmp_path / "b.csv", "model,score", "oak,1200", "elm,1100"))
 
 
