@@ -104,6 +104,8 @@ def _without_nesting(pyarrow: Any, batch: Any) -> Any:
     return pyarrow.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
+MOST_CELLS = 20_000_000
+ROW, COLUMN = re.compile(rb' r="[A-Z]{1,3}(\d{1,7})"'), re.compile(rb' r="([A-Z]{1,3})\d')
 # A formula in a sheet's XML, without a result.
 NO_RESULT = re.compile(rb"<f(?: [^>]*)?(?:/>|>[^<]*</f>)(?:<v ?/>|<v></v>)?</c>")
 
@@ -122,6 +124,11 @@ def write_sheet(table: Path | BinaryIO, copy: BinaryIO) -> list[str]:
         if not shown:
             raise TableError("has no visible sheet.")
         sheet = workbook.get_sheet_by_name(shown[0].name)
+        if sheet.total_height * sheet.total_width > MOST_CELLS:
+            raise TableError(
+                f"has a sheet of {sheet.total_height:,} rows and {sheet.total_width:,} columns, "
+                f"more than {MOST_CELLS:,} cells; delete those that are empty."
+            )
         if merged := sheet.merged_cell_ranges:
             (row, column), _ = merged[0]
             raise TableError(f"has merged cells ({_cell_name(row, column)}); unmerge them.")
@@ -145,7 +152,17 @@ def _check_workbook(table: Path | BinaryIO) -> None:
             left -= len(content)
             if left < 0:
                 raise ArchiveError("it is much larger than it seems")
-            if member.filename.startswith("xl/worksheets/") and NO_RESULT.search(content):
+            if not member.filename.startswith("xl/worksheets/"):
+                continue
+            last = max((int(row) for row in ROW.findall(content)), default=0)
+            wide = max(map(len, COLUMN.findall(content)), default=0)
+            # Python-calamine makes room for the whole rectangle at once.
+            if last * (26 ** min(wide, 3)) > 26**2 * MOST_CELLS:
+                raise TableError(
+                    f"has cells down to row {last:,} and far to the right; delete those beside the "
+                    "table."
+                )
+            if NO_RESULT.search(content):
                 raise TableError(
                     "has formulas whose results are not stored; open it in a spreadsheet program "
                     "and save it."

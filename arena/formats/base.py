@@ -310,11 +310,11 @@ FAMILIES = {
         re.IGNORECASE,
     ),
     "rating": re.compile(
-        r"(?:rating|score|grade|points?|stars?)s?(?:[ _-]*(?:of|for|by|:)[ _-]+|[ _:-]+)(.+)",
+        r"(?:rating|score|grade|points?|stars?)s?(?:[ _-]*(?:of|for|by|:)[ _-]+| +|: *)(.+)",
         re.IGNORECASE,
     ),
     "rank": re.compile(
-        r"(?:rank(?:ing)?|place)(?:[ _-]*(?:of|for|:)[ _-]+|[ _:-]+)(?!\d+$)(.+)", re.IGNORECASE
+        r"(?:rank(?:ing)?|place)(?:[ _-]*(?:of|for|:)[ _-]+| +|: *)(?!\d+$)(.+)", re.IGNORECASE
     ),
 }
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1

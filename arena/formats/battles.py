@@ -32,6 +32,7 @@ from arena.formats.records import (
     read_messages,
     read_name,
     read_number,
+    read_place,
     read_text,
     read_time,
     read_turns,
@@ -125,16 +126,40 @@ def _shared_prompt(
     return own_id if own_id != first else content_id(*question, digests)
 
 
+# What a column that marks the winner may say.
+FLAGS = {"0", "1", "0.0", "1.0", "true", "false", "none", ""}
+
+
+def _of_counts(record: SourceRecord) -> Iterator[Made]:
+    """A pair with how often each side has won: as many votes."""
+    left, right = _names_of_sides(record)
+    vote = {"a": left, "b": right} | rater_of(record)
+    prompt = record.get("prompt") or record.get("id")
+    vote |= {} if prompt is None else {"prompt": name_of_prompt(record, prompt)}
+    for outcome, field in ((LEFT, "wins_a"), (RIGHT, "wins_b"), (TIE, "ties")):
+        if record.get(field) is not None:
+            names = {"a": "model_a", "b": "model_b"}
+            yield from voted(record, vote | {"outcome": outcome}, names, count_in=field)
+
+
 def _winner_of_battle(record: SourceRecord, left: str, right: str) -> Winner:
     written = record.get("winner")
+    texts = [str(record.get(name)).strip() for name in _BATTLE_TEXTS[:2]]
+    if written is not None and texts[0] != texts[1] and str(written).strip() in texts:
+        return Winner(LEFT if str(written).strip() == texts[0] else RIGHT)
     if written is not None:
         try:
             return read_winner(read_name(written), left, right, record.values)
         except InputError as error:
             raise InputError(error.reason, "winner") from None
-    if record.get("score_a") is not None or "score_b" in record.cells:
-        scores = [read_number(record, name) for name in ("score_a", "score_b")]
-        return Winner(outcome_of_lead(scores[0] - scores[1]))
+    for kind, sign in (("score", 1), ("rank", -1)):
+        if f"{kind}_a" in record.cells:
+            a, b = (read_place(record.need(f"{kind}_{side}"), f"{kind}_{side}") for side in "ab")
+            if a is None or b is None:
+                raise InputError(
+                    "is missing for one of the two", f"{kind}_{'a' if a is None else 'b'}"
+                )
+            return Winner(outcome_of_lead(sign * (a - b)))
     flags = {
         outcome: record.get(name)
         for outcome, name in ((LEFT, "winner_a"), (RIGHT, "winner_b"), (TIE, "winner_tie"))
@@ -142,7 +167,7 @@ def _winner_of_battle(record: SourceRecord, left: str, right: str) -> Winner:
     chosen = [
         outcome for outcome, flag in flags.items() if str(flag).lower() in ("1", "1.0", "true")
     ]
-    if len(chosen) == 1:
+    if len(chosen) == 1 and all(str(flag).lower() in FLAGS for flag in flags.values()):
         return Winner(chosen[0])
     if not chosen and "winner_a" not in record.cells:
         record.need("winner")
@@ -538,7 +563,7 @@ battles: Ringside export of votes
 alpaca-annotations: AlpacaEval annotations
     prompt=instruction,prompt output_1 output_2 generator_1 generator_2 preference
     annotator=annotator,annotator_index category=dataset
-    needs prompt output_1|generator_1 output_2|generator_2 preference
+    needs prompt output_1|generator_1 output_2|generator_2 preference generator_1|annotator
     becomes prompts candidates responses votes
 
 shp: Stanford Human Preferences
@@ -569,8 +594,10 @@ prometheus-scores: Prometheus scores
     becomes votes
 
 preferences: preference pairs
-    prompt=prompt,question,instruction,input chosen=chosen,preferred_output,chosen_response
-    rejected=rejected,non_preferred_output,rejected_response models
+    prompt=prompt,question,instruction,input rejected=rejected,non_preferred_output
+    rejected=rejected_response,worse_response,worse_answer,response_k,dispreferred
+    chosen=chosen,preferred_output,chosen_response,better_response,better_answer,response_j,preferred
+    models
     chosen_model=chosen_model,chosen_candidate rejected_model=rejected_model,rejected_candidate
     category=subset,category document id=id,prompt_id
     decided=decided_by
@@ -592,14 +619,16 @@ preferences-unpaired: unpaired preferences
 winners-and-losers: winners and losers
     winner=winner,winner_id,model_chosen,chosen_model,winning_model,winner_name,better,preferred_model
     loser=loser,loser_id,model_rejected,rejected_model,losing_model,loser_name,worse,other_model
-    tie=tie,draw $id $prompt $rater judge $time $count
+    tie=tie,draw $id $prompt $rater judge $time $count $model_a $model_b
     needs winner loser
+    without model_a model_b
     becomes votes
 
 scored-pairs: pairs with a score for each
     $model_a $model_b $response_a $response_b $prompt $id $rater judge $time $count
-    score_a=score_@a,rating_@a,points_@a score_b=score_@b,rating_@b,points_@b winner
-    needs model_a model_b score_a score_b
+    score_a=score_@a,rating_@a,points_@a score_b=score_@b,rating_@b,points_@b
+    rank_a=rank_@a,place_@a rank_b=rank_@b,place_@b $winner
+    needs model_a model_b score_a|rank_a score_b|rank_b
     without winner
     becomes prompts candidates responses votes
 
@@ -610,9 +639,17 @@ two-answers: two answers and a winner
     needs prompt response_a response_b winner
     becomes prompts candidates responses votes
 
+counted-pairs: pairs with the numbers of wins
+    $model_a $model_b wins_a=wins_@a,@a_wins,model_@a_wins,n_wins_@a,won_@a,votes_@a
+    wins_b=wins_@b,@b_wins,model_@b_wins,n_wins_@b,won_@b,votes_@b ties=ties,tie,draws,draw,n_ties
+    $winner $id $prompt $rater judge $time
+    needs model_a model_b wins_a wins_b
+    without winner
+    becomes votes
+
 pairs: votes as a table
-    $model_a $model_b $winner winner_a=winner_model_a,model_a_wins,a_wins,left_wins
-    winner_b=winner_model_b,model_b_wins,b_wins,right_wins winner_tie=winner_tie,both_equal,tie
+    $model_a $model_b $winner winner_a=winner_model_a winner_b=winner_model_b
+    winner_tie=winner_tie,both_equal
     id=prompt_id,question_id,uid prompt=prompt,task,question document $rater judge $time $count
     blind=anony
     needs model_a model_b winner|winner_a
@@ -643,6 +680,7 @@ pairs: votes as a table
         "scored-pairs": _of_battle,
         "two-answers": _of_battle,
         "winners-and-losers": _of_result_of_two,
+        "counted-pairs": _of_counts,
         "pairs": _of_plain_vote,
     },
     {

@@ -4,6 +4,7 @@ Each names the documentation it follows.
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from arena.formats.base import Made, SourceRecord, decoded, layouts
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
+    Place,
     answer_row,
     candidate_row,
     category_of,
@@ -26,15 +28,15 @@ from arena.formats.records import (
     rater_of,
     read_conversation,
     read_name,
+    read_place,
     voted,
     written,
 )
 from arena.formats.winners import read_winner
 from arena.outcomes import LEFT, outcome_of_lead
-from arena.validation import InputError, quoted
+from arena.validation import InputError, join_names, quoted
 
 MOST_RANKED = 50
-Place = float | None  # of a candidate: higher is better; None is not placed
 
 
 def votes_of_ranking(
@@ -55,19 +57,6 @@ def votes_of_ranking(
             {"a": field, "b": field},
             is_one=False,
         )
-
-
-def read_place(value: Any, field: str) -> Place:
-    """A score as a number; None for an empty cell. Raises InputError."""
-    if value is None or (isinstance(value, str) and value.strip().lower() in ("", "nan", "n/a")):
-        return None
-    try:
-        place = float(str(value).strip().replace(",", ".").removesuffix("%"))
-    except ValueError:
-        place = float("nan")
-    if isinstance(value, bool) or place != place or place in (float("inf"), float("-inf")):
-        raise InputError(f"is {quoted(value)}, not a number", field)
-    return place
 
 
 def _rank(value: Any, field: str) -> Place:
@@ -120,7 +109,7 @@ def _of_rated_answers(record: SourceRecord) -> Iterator[Made]:
         named = _first_of(entry, NAMES)
         name = f"answer {number}" if named is None else read_name(named)
         if name in places:
-            continue  # a model that answered twice: the first answer counts
+            raise InputError(f"has two answers of {quoted(name)}; leave one out", "answers")
         rank = _rank(_first_of(entry, RANKS), "answers")
         places[name] = read_place(_first_of(entry, SCORES), "answers") if rank is None else rank
         yield candidate_row(name)
@@ -261,13 +250,15 @@ def _of_ranking(record: SourceRecord) -> Iterator[Made]:
     places: dict[str, Place] = {}
     for rank, names in enumerate(ranking):
         for name in names if isinstance(names, list) else str(names or "").split("="):
-            name = read_name(name)
+            name = re.sub(r"^\d+[.)]\s+", "", read_name(name))
             if name in places:
                 raise InputError(f"names {quoted(name)} twice", "ranking")
             if name:
                 places[name] = -float(rank)
     if len(places) < 2:
         raise InputError("ranks fewer than two candidates", "ranking")
+    if all(name.isdecimal() for name in places):
+        raise InputError("has numbers; name the candidates in their order", "ranking")
     yield from votes_of_ranking(record, places, _of_prompt_or_line(record), "ranking")
 
 
@@ -334,7 +325,10 @@ def _of_argilla(record: SourceRecord) -> Iterator[Made]:
     for field, name in names.items():
         yield candidate_row(name)
         yield answer_row(name, prompt, written(fields[field] or ""), "fields")
-    for rater, places in _argilla_rankings(responses, names):
+    rankings = [*_argilla_rankings(responses, names), *_argilla_ratings(responses, names)]
+    if not rankings and "submitted" in json.dumps(responses):
+        raise InputError("have no ranking, rating or choice of the answers", "responses")
+    for rater, places in rankings:
         vote = filled({"prompt": prompt, "rater": rater})
         yield from votes_of_ranking(record, places, vote, "responses")
 
@@ -383,6 +377,24 @@ def _argilla_rankings(
             yield rater, places
 
 
+def _argilla_ratings(responses: Any, names: Mapping[str, str]) -> Iterator[tuple[Any, Any]]:
+    """Each submitted rating of single answers: questions that end with an answer's number."""
+    fields = list(names)
+    for response in responses if isinstance(responses, list) else ():
+        values = inside(response, "values")
+        if inside(response, "status") not in (None, "submitted") or not isinstance(values, dict):
+            continue
+        ends = {re.sub(r".*\D(?=\d+$)", "", name): name for name in values}
+        numbered = {end: inside(values[name], "value") for end, name in ends.items()}
+        places = {
+            names[fields[int(n) - 1]]: float(value)
+            for n, value in numbered.items()
+            if n.isdecimal() and 0 < int(n) <= len(fields) and isinstance(value, int | float)
+        }
+        if len(places) > 1:
+            yield inside(response, "user_id"), places
+
+
 # Label Studio: labelstud.io/guide/export, "JSON" and "JSON_MIN"
 
 
@@ -419,8 +431,12 @@ def _of_label_studio(record: SourceRecord) -> Iterator[Made]:
         rater = inside(annotation, "completed_by")
         rater = inside(rater, "email") if isinstance(rater, dict) else rater
         vote = filled({"prompt": prompt, "rater": rater if rater is None else read_name(rater)})
-        for result in inside(annotation, "result") or ():
-            places = _labelled_places(result, names)
+        results = [r for r in inside(annotation, "result") or () if isinstance(r, dict)]
+        rankings = [places for one in results if (places := _labelled_places(one, names))]
+        if results and not rankings:
+            kinds = join_names(sorted({str(one.get("type")) for one in results}))
+            raise InputError(f"say nothing that ranks two answers ({kinds})", "annotations")
+        for places in rankings:
             yield from votes_of_ranking(record, places, vote, "annotations")
 
 
@@ -433,7 +449,8 @@ _ANSWER = re.compile(
 def _labelled_places(result: Any, names: Mapping[str, str]) -> dict[str, Place]:
     """What one result says of the answers."""
     value, fields = inside(result, "value") or {}, list(names)
-    if (side := inside(value, "selected")) is not None and len(fields) == 2:
+    side = inside(value, "selected") or inside(value, "choices", 0)
+    if side is not None and len(fields) == 2:
         winner = read_winner(side, fields[0], fields[1], {})
         lead = {"left": 1.0, "tie": 0.0, "right": -1.0}.get(winner.outcome)
         return {} if lead is None else {names[fields[0]]: lead, names[fields[1]]: 0.0}
@@ -497,8 +514,8 @@ oasst: OpenAssistant messages
 
 rated-answers: ranked or scored answers
     $prompt answers=answers,completions,responses,outputs,contestants,generations,candidates
-    models scores=scores,ratings,rewards ranks=ranks,rankings,ranking winner $id $rater judge $time
-    category=category,source,domain
+    models=models,model_names,generation_models scores=scores,ratings,rewards
+    ranks=ranks,rankings,ranking winner $id $rater judge $time category=category,source,domain
     encoded_cells answers models scores ranks
     needs prompt answers
     becomes prompts candidates responses votes

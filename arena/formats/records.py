@@ -7,6 +7,7 @@ it is read once for each kind, and a record with an error is reported in the fir
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -383,7 +384,7 @@ class Foreign:
 
     def _unread_columns(self, names: Iterable[str], fields: Mapping[str, str]) -> tuple[str, ...]:
         """The names of a record's values that nothing reads."""
-        if self.layout.has_variables or self.layout.keeps_rest:
+        if self.layout.has_variables:
             return ()
         others = [name for name in names if name and name not in fields.values()]
         members = [MEMBER.fullmatch(name) for name in others]
@@ -427,6 +428,12 @@ class Foreign:
         return content
 
 
+_CHOICE = re.compile(
+    r"better|worse|\bbest|worst|prefer|winner|who_won|chosen|rejected|favou?rite|"
+    r"(?:^|_)(?:votes?|voters?|ratings?|rank|ranks|ranking|answer|reply|verdict|which)(?:_|$)"
+)
+
+
 def check_no_ratings(path: Path, layout: Layout) -> None:
     """Raise FileError for a table of prompts whose further columns are nothing but numbers, which
     may be ratings."""
@@ -437,6 +444,12 @@ def check_no_ratings(path: Path, layout: Layout) -> None:
         for name, cell in row.content.items() if isinstance(row.content, dict) else ():
             if name not in used and cell not in (None, ""):
                 cells.setdefault(name, []).append(cell)
+    if odd := [name for name in cells if _CHOICE.search(folded(name))]:
+        raise FileError(
+            f"{path} has {join_names(map(quoted, odd), MOST_SHOWN)}, which may be choices, ratings "
+            "or answers. Say what each is (--column FIELD=NAME, or on the page); if they are "
+            "variables of prompts, choose the format prompts."
+        )
     if len(cells) > 1 and all(_is_number(cell) for column in cells.values() for cell in column):
         chosen = " ".join(f"--column 'rating:{name}={name}'" for name in [*cells][:3])
         raise FileError(
@@ -500,7 +513,13 @@ def unknown_layout(
         key=lambda one: _nearness(*one),
     )
     if records.is_table:
-        has += " If this row is data, name the columns in a row above it."
+        has += (
+            " If this row is data, name the columns in a row above it; if the names are further "
+            "down, delete the rows above them."
+        )
+        if records.source.other_sheets:
+            sheets = join_names(map(quoted, records.source.other_sheets))
+            has += f" Other sheets are not read: {sheets}."
     if not _nearness(nearest, found)[0]:
         first = path.suffix.lower() in (".json", ".jsonl", ".ndjson") and noun == "columns"
         why = " JSON begins with { or [: correct that." if first else ""
@@ -657,7 +676,9 @@ def _read_clock(written: str) -> str:
 def rater_of(record: "SourceRecord") -> Values:
     """The rater, or the judge, of a vote."""
     who = "rater" if record.get("judge") is None else "judge"
-    name = record.get(who)
+    name = decoded(record.get(who))
+    if isinstance(name, list) and name:  # a judge model and its prompt, as MT-Bench writes them
+        return {"rater": read_name(name[0]), "kind": "judge"}
     return {} if name is None else {"rater": read_name(name)}
 
 
@@ -671,6 +692,7 @@ def voted(
     details: Mapping[str, Any] | None = None,
     *,
     is_one: bool = True,
+    count_in: str = "count",
 ) -> Iterator[Made]:
     """The vote, as often as the record counts; a time that cannot be read costs only the time.
 
@@ -682,12 +704,13 @@ def voted(
     except InputError:
         unread = (f"{record.columns.get('time', 'time')} (a time that cannot be read)",)
     count = 1
-    if record.get("count") is not None:
-        written = str(record.get("count")).strip().removesuffix(".0")
+    if record.get(count_in) is not None:
+        written = str(record.get(count_in)).strip().removesuffix(".0")
         count = int(written) if written.isdecimal() and len(written) < 6 else MOST_COUNTED + 1
         if count > MOST_COUNTED:
             raise InputError(
-                f"is {quoted(written)}, not a whole number of votes up to {MOST_COUNTED:,}", "count"
+                f"is {quoted(written)}, not a whole number of votes up to {MOST_COUNTED:,}",
+                count_in,
             )
     line = {"line": record.line} if count > 1 or not is_one else {}
     if count:
@@ -711,10 +734,32 @@ def category_of(record: "SourceRecord", field: str) -> str | None:
 
 
 def read_name(value: Any) -> str:
-    """Return a candidate's or prompt's id as text."""
+    """Return a candidate's or prompt's id as text; of an object, what names it."""
+    if isinstance(value, dict):
+        value = next((value[key] for key in ("name", "model", "id") if value.get(key)), value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return str(value).strip() if isinstance(value, str | int | float) else written(value)
+
+
+Place = float | None  # of a candidate: higher is better; None is not placed
+_THOUSANDS = re.compile(r"[+-]?[0-9]{1,3},[0-9]{3}")
+
+
+def read_place(value: Any, field: str) -> Place:
+    """A score as a number; None for an empty cell. Raises InputError."""
+    written = "" if value is None else str(value).strip()
+    if written.lower() in NOTHING:
+        return None
+    if _THOUSANDS.fullmatch(written):
+        raise InputError(f"is {quoted(written)}, where the comma is ambiguous", field)
+    try:
+        place = float(written.replace(",", ".").removesuffix("%"))
+    except ValueError:
+        place = math.nan
+    if isinstance(value, bool) or not math.isfinite(place):
+        raise InputError(f"is {quoted(value)}, not a number", field)
+    return place
 
 
 def read_number(record: SourceRecord, field: str) -> float:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from arena.outcomes import BOTH_BAD, LEFT, MIRRORED, OUTCOMES, RIGHT, TIE
-from arena.validation import InputError, clean_preference, quoted
+from arena.validation import NAME_LIMIT, InputError, clean_preference, quoted
 
 SKIP = "skip"  # no vote: missing data, never a tie
 SLIGHTLY = 0.75  # the preference for a side that is slightly better
@@ -59,7 +59,13 @@ _SAID = {
 }
 _SAID = {" ".join(written.split()): meaning for written, meaning in _SAID.items()}
 # What codes usually mean; they are asked about, because as many files mean something else.
-GUESSES = {"0": LEFT, "1": TIE, "2": RIGHT, "-1": RIGHT, "c": TIE}
+CODES = (
+    {"1": LEFT, "2": RIGHT},
+    {"0": LEFT, "1": RIGHT},
+    {"0": LEFT, "1": TIE, "2": RIGHT},
+    {"1": LEFT, "2": RIGHT, "3": TIE},
+    {"-1": RIGHT, "0": TIE, "1": LEFT},
+)
 MEANINGS = (*OUTCOMES, SKIP)
 
 
@@ -92,6 +98,8 @@ def read_winner(value: Any, left: str, right: str, chosen: Mapping[str, str]) ->
     Raises InputError.
     """
     written = " ".join(str(value).split())
+    if len(written) > NAME_LIMIT:
+        raise InputError(f"is {len(written):,} characters long, which is no side and no name")
     if written in chosen:
         return read_meaning(chosen[written])
     found = _named(written, left, right)
@@ -156,9 +164,7 @@ def _why(written: str) -> str:
         float(written)
     except ValueError:
         return "which is not one of left, right, tie, both_bad, or the name of one of the two"
-    guess = GUESSES.get(written, "")
-    perhaps = f" (perhaps {guess})" if guess else ""
     return (
-        f"a code that could mean several things{perhaps}; say which, as in "
-        f"--value {written}={guess or LEFT}, or choose it on the page"
+        f"a code that could mean several things; say what each means, as in --value={written}=left "
+        "--value=...=right, or choose it on the page"
     )

@@ -204,4 +204,5 @@ def test_columns_of_answers_without_a_winner_are_answers_once_somebody_says_so(
     rows = read(path, columns={"answer:X": "answer of X", "answer:Y": "answer of Y"})
     assert {(one.candidate, one.text) for one in rows["responses"]} == {("X", "So."), ("Y", "No.")}
     assert "votes" not in rows
-    assert read(path).keys() == {"prompts"}
+    with pytest.raises(FileError, match="'answer of X', 'answer of Y', which may be choices"):
+        read(path)

@@ -262,6 +262,46 @@ def test_other_names_of_the_same_columns(head: str, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rows", "votes"),
+    [
+        # A winner counts before scores beside it.
+        (["model_a,model_b,winner,score_a,score_b", "oak,elm,B,9,1"], ["right"]),
+        (["model_a,model_b,rank_a,rank_b", "oak,elm,1,2"], ["left"]),
+        (["model_a,model_b,a_wins,b_wins,ties", "oak,elm,2,1,1"], ["left", "left", "right", "tie"]),
+        # The text of an answer comes before a code that it looks like.
+        (["prompt,response_a,response_b,winner", "q,B,A,A"], ["right"]),
+        (["model_a,model_b,winner,loser", "oak,elm,A,B"], ["left"]),
+    ],
+)
+def test_what_says_most_decides(rows: list[str], votes: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(rows))
+    assert [vote[2] for vote in read(path)[0]] == votes
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (["model_a,model_b,score_a,score_b", "oak,elm,nan,1"], "is missing for one of the two"),
+        (["model_a,model_b,score_a,score_b", 'oak,elm,"1,250",980'], "the comma is ambiguous"),
+        (["prompt,rank_1,rank_2", "q,1,2"], "has numbers; name the candidates"),
+        (["model_a,model_b,winner", f"oak,elm,{'a (' * 20_000}"], "60,000 characters long"),
+        (["prompt,better,oak rating", "q,x,Good"], "'better', 'oak rating', which may be choices"),
+    ],
+)
+def test_what_is_not_certain_is_refused(rows: list[str], says: str, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("\n".join(rows))
+    reasons = []
+    try:
+        [file] = [file for file in find_files([path]) if file.kind == "votes"]
+        reasons = [row.content.reason for row in file.rows()]
+    except FileError as error:
+        reasons = [str(error)]
+    assert [reason for reason in reasons if says in reason]
+
+
 def test_equal_faults_are_counted_in_one_line() -> None:
     rejected = RejectedRows()
     for line in range(2, 30):

@@ -99,6 +99,12 @@ def test_a_workbook_that_would_fill_the_memory_is_refused(tmp_path: Path) -> Non
         votes_in(path)
 
 
+def test_a_cell_far_away_is_refused_before_room_is_made_for_all_between(tmp_path: Path) -> None:
+    path = workbook(tmp_path, VOTES, lambda book: book.active.cell(1_048_576, 16_384, "x"))
+    with pytest.raises(FileError, match=r"has cells down to row 1,048,576 and far to the right"):
+        votes_in(path)
+
+
 @pytest.mark.parametrize("size", [10, 2_000, 4_500])
 def test_a_broken_workbook_is_refused_in_a_sentence(tmp_path: Path, size: int) -> None:
     path = workbook(tmp_path, VOTES)
