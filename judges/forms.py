@@ -61,8 +61,8 @@ MOST_TRIED = 2000
 # A choice for a column, or for a value of one, by their places.
 PLACES = re.compile(r"(?:column|value)-(?P<column>[0-9]{1,4})(?:-(?P<value>[0-9]{1,4}))?")
 LABEL_MEANINGS = [
-    ("left", "First answer is better"),
-    ("right", "Second answer is better"),
+    ("left", "First is better"),
+    ("right", "Second is better"),
     ("tie", "Tie"),
     ("both_bad", "Both are bad"),
     ("skip", "No label"),

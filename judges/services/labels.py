@@ -49,8 +49,8 @@ def upload_labels(*, team: Team, name: str, file: LabelFile, by: Actor) -> Label
 @transaction.atomic
 def remove_labels(*, label_set: LabelSet, by: Actor) -> None:
     """Delete a team's labels that no judge was asked about. Raises LabelSetError."""
-    found = LabelSet.objects.select_for_update().filter(pk=label_set.pk)
-    if not found:  # somebody else has deleted it
+    found = LabelSet.objects.filter(pk=label_set.pk)
+    if not found.select_for_update():  # waits for a trial that is being started
         return
     if not found.unused():
         raise LabelSetError(
