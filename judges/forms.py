@@ -14,7 +14,7 @@ from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.prices import known_models
 from arena.endpoints import all_endpoints
-from arena.files.tables import AT_MOST_BYTES
+from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS
 from arena.formats.records import SUFFIXES
 from arena.forms.base import CapForm, DollarsField, candidate_choices
 from arena.models import Arena, Run, Team
@@ -489,7 +489,7 @@ class LabelsForm(forms.Form):
         required=False,
         widget=forms.FileInput(attrs={"accept": ",".join(SUFFIXES)}),
         error_messages={"empty": "The file is empty."},
-        help_text="CSV, JSON, JSON Lines, Parquet or Excel, up to "
+        help_text=f"CSV, JSON, JSON Lines, Parquet or Excel, with up to {AT_MOST_ROWS:,} rows and "
         f"{AT_MOST_BYTES // 1_000_000} MB. You see how it is read before anything is saved.",
     )
     name = forms.CharField(

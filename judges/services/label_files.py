@@ -108,7 +108,9 @@ def read_labels(
     problems: list[tuple[int, InputError]] = []
     for row in labels_in(path, columns, values).rows(path, "labels"):
         if row.number > most_rows:
-            raise FileError(f"{path} has more than {most_rows:,} rows. Split it.")
+            raise FileError(
+                f"{path} has more than {most_rows:,} rows. Split it, or use calibrate --labels."
+            )
         try:
             if isinstance(row.content, InputError):
                 raise row.content

@@ -16,12 +16,12 @@ from django.core import signing
 
 from arena.actors import Actor
 from arena.files.reader import FileError, RepeatedColumnError, Source
-from arena.files.tables import AT_MOST_BYTES
+from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS
 from arena.formats.labels import LAYOUTS
 from arena.formats.records import SUFFIXES, Foreign
 from arena.formats.winners import MEANINGS, read_meaning
 from arena.models import Team
-from arena.services.responses import GONE, KEPT_SECONDS, MOST_ROWS, UploadError, file_name
+from arena.services.responses import GONE, KEPT_SECONDS, UploadError, file_name
 from arena.validation import quoted
 from judges.services.label_files import FREE, LabelFile, LabelsError, labels_in, read_labels
 
@@ -197,7 +197,7 @@ def _read(
         and meaning != usual[value]
     }
     preview = replace(preview, labels_at=place, values=usual | said)
-    read = partial(read_labels, path, columns=chosen, values=said, most_rows=MOST_ROWS)
+    read = partial(read_labels, path, columns=chosen, values=said, most_rows=AT_MOST_ROWS)
     try:
         return replace(preview, file=read())
     except LabelsError as error:

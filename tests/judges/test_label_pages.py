@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 
-from arena.files.tables import AT_MOST_BYTES
+from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS
 from arena.models import AuditEntry, Role, Team
 from judges.models import LabelSet
 from tests.factories import make_empty_team
@@ -232,6 +232,14 @@ def test_what_cannot_be_read_is_refused_with_a_sentence(
     assert page.status_code == 200
     assert sentence in page.content.decode()
     assert "/tmp" not in page.content.decode()
+
+
+def test_a_file_has_a_limited_number_of_rows(member: Client, team: Team) -> None:
+    page = send(member, team, lines(PAIRS[:1] * (AT_MOST_ROWS + 1)))
+    assert "labels.jsonl has more than 10,000 rows" in page.content.decode()
+    assert page.context["preview"].file is None
+    again(member, page)
+    assert not LabelSet.objects.exists()
 
 
 def test_a_previewed_file_is_only_for_the_same_person_and_team(
