@@ -31,9 +31,10 @@ from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.forms.base import DollarsField
 from arena.models import Candidate, Hold, NetworkKey, Run, Vote
-from arena.services import holds, runs, voting
+from arena.near_names import near_names
+from arena.services import candidates, holds, runs, voting
 from arena.services.privacy import AccountError, close_account, loss_of_account, reason_to_stay
-from arena.validation import percent
+from arena.validation import join_names, numbered, percent
 
 # Of API tokens, invitations, webhooks, answers kept for repeated requests, and model endpoints.
 SECRETS = {"digest", "salt", "headers", "body", "encrypted_key", "encrypted_mail_password"}
@@ -149,6 +150,57 @@ class RunAdmin(ReadOnly):
 
     def has_settle_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("arena.change_run"))
+
+
+class MergeForm(ActionForm):
+    into = forms.IntegerField(required=False, label="Merge into the candidate with the id")
+
+
+@admin.register(Candidate)
+class CandidateAdmin(ReadOnly):
+    actions = ["merge", "undo_merge"]
+    action_form = MergeForm
+
+    def get_fields(self, request: HttpRequest, obj: Model | None = None) -> Any:
+        return [*super().get_fields(request, obj), "near_equal"]
+
+    @admin.display(description="near-equal names")
+    def near_equal(self, candidate: Candidate) -> str:
+        """Other candidates that may be the same one."""
+        others = candidate.arena.candidates.filter(merged_into=None)
+        ids = {one.own_name: one.pk for one in others} | {candidate.own_name: candidate.pk}
+        own = candidate.own_name
+        near = next((group for group in near_names(ids) if own in group), [own])
+        return join_names(f"{name} ({ids[name]})" for name in near if name != own)
+
+    @admin.action(description="Merge the selected candidates", permissions=["merge"])
+    def merge(self, request: HttpRequest, queryset: QuerySet[Candidate]) -> None:
+        """Let their votes count for another candidate, whose id the form names."""
+        into = request.POST.get("into", "").strip()
+        target = Candidate.objects.filter(pk=into).first() if into.isdecimal() else None
+        if target is None:
+            messages.error(request, "Enter the id of the candidate that they are merged into.")
+            return
+        try:
+            n = candidates.merge_candidates(
+                candidates=list(queryset), into=target, by=actor_of(request), now=timezone.now()
+            )
+        except ServiceError as error:
+            messages.error(request, error.message)
+        else:
+            messages.success(request, f"{numbered(n, 'candidate')} merged into {target.own_name}.")
+
+    @admin.action(description="Undo the merge of the selected candidates", permissions=["merge"])
+    def undo_merge(self, request: HttpRequest, queryset: QuerySet[Candidate]) -> None:
+        chosen, by = list(queryset), actor_of(request)
+        if len({candidate.arena_id for candidate in chosen}) > 1:
+            messages.error(request, "Choose candidates of one arena.")
+            return
+        n = candidates.undo_merges(candidates=chosen, by=by)
+        messages.success(request, f"{numbered(n, 'candidate')} no longer merged.")
+
+    def has_merge_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("arena.change_candidate"))
 
 
 RELEASE, VOID = "release", "void"

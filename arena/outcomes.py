@@ -64,6 +64,9 @@ class Uncounted(StrEnum):
     CHOSEN = "chosen"
 
 
+MERGED = (
+    "merged"  # of a vote between candidates that are one now: no vote's own, and not in the log
+)
 # Of one vote; and of several, after "12 votes", in the order in which pages list them.
 UNCOUNTED_LABELS = {
     Uncounted.RUSHED: "Cast faster than anyone can read",
@@ -74,7 +77,7 @@ UNCOUNTED_LABELS = {
     Uncounted.REPEAT: "Asked twice",
     Uncounted.CHOSEN: "Its rater chose the pair",
 }
-UNCOUNTED_VOTES = {
+UNCOUNTED_VOTES: dict[str, str] = {
     Uncounted.HELD: "held for review",
     Uncounted.NAMED: "on pairs in which an answer reveals its author",
     Uncounted.RUSHED: "cast faster than anyone can read",
@@ -82,4 +85,5 @@ UNCOUNTED_VOTES = {
     Uncounted.CHANNEL: "cast by programs with the team’s token",
     Uncounted.REPEAT: "cast on pairs asked twice, to measure raters’ agreement with themselves",
     Uncounted.CHOSEN: "on pairs that their raters chose, perhaps knowing the names",
+    MERGED: "between candidates that were merged",
 }

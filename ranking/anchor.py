@@ -13,6 +13,7 @@ MEAN = 1000.0
 ON_SCALE = ("score", "low", "high", "shrunk", "shrunk_low", "shrunk_high")
 WHY_UNUSABLE = {
     "gone": "it is no longer in this arena",
+    "merged": "it is merged into another candidate",
     "archived": "it is archived",
     "no_votes": "it has no votes on this leaderboard",
     "unconnected": "no chain of wins and losses connects it with the others",

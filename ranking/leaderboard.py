@@ -140,6 +140,7 @@ def fit_leaderboard(evidence: Evidence, measured: MeasuredIntervals | None = Non
             "left_out": evidence.left_out(),
             "named": named_votes(evidence),
         }
+        | ({"merged": sorted(evidence.table.merged.items())} if evidence.table.merged else {})
         | (
             {"judges": evidence.names_of_raters(evidence.votes)}
             if evidence.question.raters in ("judges", "juries")
@@ -197,6 +198,8 @@ def _find_offset(evidence: Evidence, ratings: Floats) -> tuple[dict[str, Any] | 
 
 def _why_unusable(candidate: int, evidence: Evidence, ratings: Floats) -> str:
     """Why the scale can't be fixed at it, a key of WHY_UNUSABLE; '' if it can."""
+    if candidate in evidence.table.merged:
+        return "merged"
     if candidate not in evidence.table.names:
         return "gone"
     if candidate in evidence.table.archived:

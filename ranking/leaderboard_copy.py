@@ -66,6 +66,15 @@ def write_copy(arena: Arena) -> str:
 
 def read_votes(arena: Arena, snapshot: Snapshot) -> list[list[Any]]:
     """Rows of left id, right id, share of the left answer, weight, and rater; None for many."""
+    aliases = dict(snapshot.settings.get("merged", ()))
+    named = [
+        [aliases.get(left, left), aliases.get(right, right), *rest]
+        for left, right, *rest in _votes_as_cast(arena, snapshot)
+    ]
+    return [row for row in named if row[0] != row[1]]
+
+
+def _votes_as_cast(arena: Arena, snapshot: Snapshot) -> list[list[Any]]:
     shares: dict[Any, float] = dict(SHARES)
     if snapshot.settings.get("both_bad") == "tie":
         shares[Outcome.BOTH_BAD] = 0.5

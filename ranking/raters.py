@@ -100,7 +100,7 @@ def summarise(arena: Arena, rater: Rater) -> RaterSummary:
     names = {c.pk: str(c) for c in arena.candidates.revealed()}
     snapshot = Snapshot.objects.current().of_arena(arena)
     snapshot = snapshot.filter(board__raters=Raters.PEOPLE, board__category="")
-    counts = read_only(own).pairs()
+    counts = read_only(arena, own).pairs()
     boards = load_difference_boards(arena, snapshot, counts.candidates.tolist())
     board = next(iter(boards.values()), None)
     to_go = votes_to_own_ranking(counts)

@@ -429,7 +429,8 @@ class OwnChoices:
 
 
 def read_choices(arena: Arena, rater: Rater) -> OwnChoices:
-    table = read_only(Vote.objects.live().listed().filter(arena=arena, rater=rater))
+    own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
+    table = read_only(arena, own)
     shown: Counter[int] = Counter()
     chosen: Counter[int] = Counter()
     for left, right, outcome in zip(table.left, table.right, table.outcome, strict=True):

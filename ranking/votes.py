@@ -16,7 +16,8 @@ from arena.files.reader import FileError, Row
 from arena.files.rows import CandidateRow, PromptRow, VoteRow
 from arena.formats import find_files
 from arena.formats.base import Checker, ImportFile, Known, RejectedRows
-from arena.outcomes import COUNTED, OUTCOMES
+from arena.formats.warnings import Warnings
+from arena.outcomes import COUNTED, MERGED, OUTCOMES
 from arena.validation import InputError, numbered
 from ranking.stats.arrays import codes
 from ranking.stats.battles import Battles
@@ -57,6 +58,7 @@ class VoteTable:
     trusted : ids of the judges and juries whose votes may narrow people's intervals
     raters : the names of judges and juries, by id
     reasons : why votes do not count
+    merged : the ids of aliases, and of the candidates that their votes count for
     answers, features : (A, 2) prompt and candidate of each answer whose style was counted, in
         order, and (A, F) its counts
     """
@@ -80,11 +82,38 @@ class VoteTable:
     trusted: frozenset[int] = frozenset()
     raters: Mapping[int, str] = field(default_factory=dict)
     reasons: Sequence[str] = ()
+    merged: Mapping[int, int] = field(default_factory=dict)
     answers: Ints = field(default_factory=lambda: NO_STYLES)
     features: Ints = field(default_factory=lambda: NO_STYLES)
 
     def __len__(self) -> int:
         return len(self.pk)
+
+    def merge(self, aliases: Mapping[int, int]) -> "VoteTable":
+        """These votes with each alias's counted for another candidate, by ids; those between two
+        that are one candidate then count for nothing.
+
+        Where both answered a prompt, a vote does not say whose answer was shown, so the style of
+        these answers is unknown.
+        """
+        if not aliases:
+            return self
+        left, right = (_renumbered(side, aliases) for side in (self.left, self.right))
+        reason = len(self.reasons) + 1
+        answers = np.column_stack([self.answers[:, 0], _renumbered(self.answers[:, 1], aliases)])
+        keys, first, times = np.unique(answers, axis=0, return_index=True, return_counts=True)
+        return replace(
+            self,
+            left=left,
+            right=right,
+            uncounted=np.where((left == right) & (self.uncounted == 0), reason, self.uncounted),
+            names={pk: name for pk, name in self.names.items() if pk not in aliases},
+            archived=self.archived - aliases.keys(),
+            reasons=(*self.reasons, MERGED),
+            merged=aliases,
+            answers=keys[times == 1],
+            features=self.features[first[times == 1]],
+        )
 
     @cached_property
     def score(self) -> Floats:
@@ -174,6 +203,14 @@ class VoteTable:
     def pairs(self) -> "PairCounts":
         """The votes counted per pair of candidates."""
         return PairCounts.count(self.left, self.right, self.outcome, self.preference)
+
+
+def _renumbered(ids: Ints, aliases: Mapping[int, int]) -> Ints:
+    """The ids, with others in place of aliases."""
+    known = np.array(sorted(aliases), np.int64)
+    others = np.array([aliases[pk] for pk in known.tolist()], np.int64)
+    place = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+    return np.where(known[place] == ids, others[place], ids)
 
 
 COLUMNS = tuple(
@@ -353,12 +390,15 @@ def read_file(
     values: Mapping[str, str] | None = None,
     skip_bad: bool = False,
     progress: Progress = lambda *told: None,
+    warnings: Warnings | None = None,
 ) -> tuple[VoteTable, RejectedRows]:
     """Read all votes at `path`, a file or a folder in the native format; and the rows skipped.
 
     Candidates are numbered from 1 in the order of their names, prompts and raters in the order in
     which an import creates them, so that both draw the same weights for the bootstrap. Responses
     are not read; a folder's prompts and candidates are, so that votes on any others are rejected.
+    `warnings` collects what is odd about the good rows.
+
     Raises BadFileError, with file, line, column and reason of the first bad rows, unless they are
     to be skipped.
     """
@@ -367,7 +407,7 @@ def read_file(
         files = [file for file in found if file.kind != "responses"]
         if all(file.kind != "votes" for file in files):
             raise FileError(f"{path} has no votes.")
-        reader = _Reader({file.kind for file in files}, progress)
+        reader = _Reader({file.kind for file in files}, progress, warnings or Warnings())
         for file in files:
             reader.read(file)
     except (FileError, OSError) as error:
@@ -384,9 +424,10 @@ def read_file(
 class _Reader:
     """Reads files one after the other, collecting votes and rejected rows."""
 
-    def __init__(self, kinds: set[str], progress: Progress) -> None:
+    def __init__(self, kinds: set[str], progress: Progress, warnings: Warnings) -> None:
         self.kinds = kinds
         self.progress = progress
+        self.warnings = warnings
         self.known = Known()
         self.checker = Checker(self.known)
         self.rejected = RejectedRows()
@@ -396,13 +437,16 @@ class _Reader:
         self.prompts: dict[str, int] = {}
         self.raters: dict[str, int] = {}
         self.documents: dict[int, str] = {}
+        self.merged: dict[str, str] = {}
 
     def read(self, file: ImportFile) -> None:
         size = file.path.stat().st_size
         for row in file.rows():
+            file.note(row.number, row.unread)
             self._add_row(file, row)
             if row.number % 1000 == 0:
                 self.progress(file.path, min(row.end, size), size)
+        self.warnings.unread |= dict.fromkeys(file.unread)
         self.progress(file.path, size, size)
 
     def _add_row(self, file: ImportFile, row: Row) -> None:
@@ -419,24 +463,30 @@ class _Reader:
         except InputError as error:
             self.rejected.add(file.path, row.line, error)
             return
+        self.warnings.add(file.path, row.line, record)
         if isinstance(record, VoteRow):
-            prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
-            self._note_document(prompt, record.document)
-            is_counted = not record.provenance or record.provenance.counts
-            # A vote that does not count adds no candidate to the ranking.
-            sides = [
-                _number(self.candidates, name) if is_counted else 0
-                for name in (record.left, record.right)
-            ]
-            soft = np.nan if record.preference is None else record.preference
-            outcome, kind = OUTCOMES.index(record.outcome), KINDS.index(record.rater_kind)
-            self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
-            if len(self.rows) == AT_ONCE:
-                self._pack()
+            self._add_vote(record)
         elif isinstance(record, PromptRow):
             self._note_document(_number(self.prompts, record.external_id), record.document)
+        elif isinstance(record, CandidateRow) and record.merged_into:
+            self.merged[record.name] = record.merged_into
         elif isinstance(record, CandidateRow) and not record.retired:
             _number(self.candidates, record.name)
+
+    def _add_vote(self, record: VoteRow) -> None:
+        prompt, rater = _number(self.prompts, record.prompt), _number(self.raters, record.rater)
+        self._note_document(prompt, record.document)
+        is_counted = not record.provenance or record.provenance.counts
+        # A vote that does not count adds no candidate to the ranking.
+        sides = [
+            _number(self.candidates, name) if is_counted else 0
+            for name in (record.left, record.right)
+        ]
+        soft = np.nan if record.preference is None else record.preference
+        outcome, kind = OUTCOMES.index(record.outcome), KINDS.index(record.rater_kind)
+        self.rows.append((*sides, prompt, rater, outcome, kind, soft, not is_counted))
+        if len(self.rows) == AT_ONCE:
+            self._pack()
 
     def _note_document(self, prompt: int, document: str) -> None:
         """The first one that a file names for a prompt counts, as in an import."""
@@ -458,11 +508,15 @@ class _Reader:
             name: column if name == "preference" else column.astype(np.int64)
             for name, column in columns.items()
         }
+        merged = {name: into for name, into in self.merged.items() if name in self.candidates}
+        for into in merged.values():
+            _number(self.candidates, into)
         names = sorted(self.candidates)
+        numbers = {name: number for number, name in enumerate(names, start=1)}
         place = np.zeros(len(names) + 1, np.int64)
         place[[self.candidates[name] for name in names]] = np.arange(1, len(names) + 1)
         size = len(columns["left"])
-        return VoteTable(
+        table = VoteTable(
             pk=np.arange(1, size + 1),
             **columns | {side: place[columns[side]] for side in ("left", "right")},
             verified=np.zeros(size, np.bool_),
@@ -472,6 +526,7 @@ class _Reader:
             documents=self.documents,
             reasons=("left out by the file",),
         )
+        return table.merge({numbers[name]: numbers[into] for name, into in merged.items()})
 
 
 def _number(numbers: dict[str, int], name: str | None) -> int:

@@ -135,7 +135,17 @@ def hide_question(on: Stage, *, hidden: bool) -> None:
     live.set_hidden(conversation=conversation, hidden=hidden, by=on.by, now=on.now)
 
 
+def merge(on: Stage) -> list[Candidate]:
+    into, *others = on.arena.candidates.order_by("pk")[:2]
+    candidates.merge_candidates(candidates=others, into=into, by=on.by, now=on.now)
+    return others
+
+
 ACTS |= {
+    "merged a candidate": merge,
+    "undid a merge of candidates": lambda on: candidates.undo_merges(
+        candidates=merge(on), by=on.by
+    ),
     "hid a live question": lambda on: hide_question(on, hidden=True),
     "showed a live question": lambda on: hide_question(on, hidden=False),
     "made an arena": lambda on: arenas.create_team_arena(team=on.team, by=on.by, name="New"),

@@ -80,6 +80,8 @@ SHOWN = {
     "disclosed_at": "2026-11-22T09:00:00Z",
     "created_at": "2026-11-22T09:00:00Z",
     "retired_at": None,
+    "merged_into": None,
+    "merged_at": None,
 }
 
 
@@ -102,6 +104,7 @@ class CandidateShown(ModelShown):
             *("id", "name", "version", "team"),
             *dict.fromkeys(("endpoint", "model", "variant", *Candidate.CONTENT)),
             *(*Candidate.PRIVACY, "disclosed_at", "created_at", "retired_at"),
+            *("merged_into", "merged_at"),
         ]
         extra_kwargs = {"name": {"help_text": None}} | hidden("endpoint", *TEXTS)
 

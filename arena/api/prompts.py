@@ -436,6 +436,7 @@ IMPORT_SHOWN = {
     "rows": {"prompts": 1, "candidates": 1, "responses": 1},
     "bad": 0,
     "problems": [],
+    "warnings": [],
 }
 
 
@@ -485,13 +486,15 @@ class ImportedFileShown(serializers.Serializer[Any]):
 
 
 class ImportShown(serializers.Serializer[Any]):
-    """What a file would add, or has added if `written`; `problems` lists the first bad rows."""
+    """What a file would add, or has added if `written`; `problems` lists the first bad rows, and
+    `warnings` says what is odd about the others: near-equal names, and repeated votes."""
 
     written = serializers.BooleanField()
     files = ImportedFileShown(many=True)
     rows = serializers.DictField(child=serializers.IntegerField())
     bad = serializers.IntegerField(source="rejected.count")
     problems = serializers.ListField(child=serializers.CharField(), source="rejected.lines")
+    warnings = serializers.ListField(child=serializers.CharField())
 
 
 class Imports(OfPrompts):
@@ -528,5 +531,6 @@ class Imports(OfPrompts):
         except responses.BadUploadError as error:
             errors = [{"pointer": "#/content", "detail": line} for line in error.rejected.first]
             raise Unprocessable(error.message, errors) from None
-        result = {"files": preview.files, "rows": preview.rows, "rejected": preview.rejected}
+        shown = ("files", "rows", "rejected", "warnings")
+        result = {name: getattr(preview, name) for name in shown}
         return Answer(ImportShown(result | {"written": not data["preview"]}).data)

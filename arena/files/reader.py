@@ -375,12 +375,12 @@ class _Lines:
         )
 
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
 # The delimiter of a file with one column, so that its texts keep their commas.
 ONE_COLUMN = "\x1f"
 TOO_LONG = f"has a text longer than the limit of {TEXT_LIMIT:,} characters"
 # Excel names the delimiter this way, in a line above the header.
-_SEPARATOR = re.compile(r"sep=[,;\t]\r?\n", re.IGNORECASE)
+_SEPARATOR = re.compile(r"sep=[,;\t|]\r?\n", re.IGNORECASE)
 _QUOTED = re.compile(r'^"(.*)"$')
 _GAPS = re.compile(r"[\s-]+")
 _ENDS = " \t?:*"  # of questions in forms

@@ -247,6 +247,7 @@ class CandidateRow:
     link: Annotated[str, PlainValidator(clean_link)] = ""
     parameters: Parameters = field(default_factory=dict)
     retired: Flag = False
+    merged_into: NameOrNone = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _files_at(path: Path, chosen: Chosen) -> list[ImportFile]:
         raise FileError(f"{path} cannot be read as {layout.title}. {why}")
     has = "has no file" if path.is_dir() else "is not a file"
     is_known = path.is_file() and path.suffix.lower() in SUFFIXES
-    why = unknown_layout(path, LAYOUTS) if is_known else NEEDS
+    why = unknown_layout(path, LAYOUTS, chosen=chosen.columns) if is_known else NEEDS
     raise FileError(f"{path} {has} of a known format. {why}")
 
 

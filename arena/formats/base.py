@@ -29,7 +29,7 @@ KINDS = {
     "votes": "vote",
 }
 # Fields other than a row's content
-NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks"}
+NOT_CONTENT = {"row", "external_id", "name", "retired", "showcased", "checks", "merged_into"}
 FIRST_SHOWN = 20
 LINES_SHOWN = 5  # with the same fault
 MOST_UNREAD = 100  # columns to name
@@ -63,7 +63,7 @@ class ImportFile:
 
 
 class Format(Protocol):
-    """A format is a module. To add a format, copy `pairs.py` and list the copy in `__init__.py`."""
+    """What turns files into rows: `native`, or a layout (`records.Foreign`)."""
 
     NAME: str
     TITLE: str  # what such a file is called, for people
@@ -187,6 +187,7 @@ class Checker:
         # Contents by name: files of other tools name the same thing in many records.
         self.prompts: dict[str, bytes] = {}
         self.candidates: dict[str, bytes] = {}
+        self.aliases: set[str] = set()
         self.checks: set[tuple[str, str]] = set()  # by prompt
         # Numbers stand for names, to save memory: answers are as many as prompts times candidates.
         self.numbers: dict[tuple[str, str], int] = {}
@@ -222,7 +223,19 @@ class Checker:
     def _check_candidate(self, candidate: CandidateRow) -> None:
         before = None if self.repeats else self.known.candidates.get(candidate.name)
         content = content_digest(CandidateRow, candidate)
+        if candidate.merged_into:
+            self._check_merge(candidate)
         self._check_new("name", candidate.name, self.candidates, before, content)
+
+    def _check_merge(self, candidate: CandidateRow) -> None:
+        target = candidate.merged_into
+        if target in self.aliases or target == candidate.name or target not in self.candidates:
+            raise InputError(
+                f"is {quoted(target)}, which is not the name of a candidate in an earlier row that "
+                "is merged into none itself",
+                "merged_into",
+            )
+        self.aliases.add(candidate.name)
 
     def _check_new(
         self, column: str, name: str, seen: dict[str, bytes], known: bytes | None, content: bytes
@@ -305,6 +318,8 @@ FAMILIES = {
     ),
 }
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1
+# Mechanical Turk: `Input.model_a`, `Answer.winner`; Toloka: `INPUT:left`, `OUTPUT:result`.
+_ASKED = re.compile(r"(?:INPUT:|OUTPUT:|ASSIGNMENT:|Input\.|Answer\.)(.+)")
 # The two sides of a pair, in names of columns.
 SIDES = {"@a": ("a", "1", "left", "x", "first"), "@b": ("b", "2", "right", "y", "second")}
 
@@ -395,6 +410,7 @@ class Layout:
     `repeats`: several columns of a table may have the same name.
     `values`: what its winners' values mean. `keeps_rest`: further columns are the vote's details.
     `several`: families of columns, one for each candidate, as fields `answer:NAME`.
+    `is_chosen`: a file is read so only if somebody has chosen its columns.
     """
 
     name: str
@@ -414,6 +430,7 @@ class Layout:
     values: Mapping[str, str] = field(default_factory=dict)
     keeps_rest: bool = False
     several: tuple[str, ...] = ()
+    is_chosen: bool = False
 
     def assigned(self, names: Iterable[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""
@@ -476,6 +493,8 @@ def _columns_by_key(names: tuple[str, ...]) -> Mapping[str, str]:
             written.setdefault(folded(member[1]), name)
     for name in names:
         written.setdefault(folded(_CAMEL.sub("_", name)), name)
+        if asked := _ASKED.fullmatch(name):
+            written.setdefault(folded(asked[1]), name)
     return written
 
 

@@ -590,9 +590,10 @@ preferences-unpaired: unpaired preferences
     becomes prompts candidates responses votes
 
 winners-and-losers: winners and losers
-    winner=winner,model_chosen,chosen_model,winning_model,winner_name,better,preferred_model
-    loser=loser,model_rejected,rejected_model,losing_model,loser_name,worse,other_model tie=tie,draw
-    id=id,question_id,prompt_id,task prompt=prompt,text,question rater=rater,worker,user,annotator
+    winner=winner,winner_id,model_chosen,chosen_model,winning_model,winner_name,better,preferred_model
+    loser=loser,loser_id,model_rejected,rejected_model,losing_model,loser_name,worse,other_model
+    tie=tie,draw id=id,question_id,prompt_id,task prompt=prompt,text,question
+    rater=rater,worker,user,annotator,worker_id,user_id
     time=cast_at,tstamp,timestamp,date judge count=count,counts,n,times
     needs winner loser
     becomes votes
@@ -602,8 +603,8 @@ scored-pairs: pairs with a score for each
     model_b=item_@b,system_@b score_a=score_@a,rating_@a,points_@a,score_left
     score_b=score_@b,rating_@b,points_@b,score_right prompt=prompt,question,task
     id=question_id,prompt_id,id,uid
-    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,human_ref_@a
-    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,human_ref_@b
+    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,@a_response,@a_answer
+    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,@b_response,@b_answer
     rater=rater,worker,annotator,user judge time=cast_at,tstamp,timestamp,created_at,date
     count=count,counts,weight,weights,times
     needs model_a model_b score_a score_b
@@ -612,15 +613,16 @@ scored-pairs: pairs with a score for each
 
 two-answers: two answers and a winner
     prompt=prompt,question,instruction,input,query,task,history,context
-    model_a=model_@a,generator_@a,candidate_@a,system_@a model_b=model_@b,generator_@b
-    model_b=candidate_@b,system_@b
-    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,human_ref_@a
-    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,human_ref_@b
+    model_a=model_@a,generator_@a,candidate_@a,system_@a,@a_model model_b=model_@b,generator_@b
+    model_b=candidate_@b,system_@b,@b_model
+    response_a=response_@a,answer_@a,output_@a,reply_@a,completion_@a,text_@a,@a_response,@a_answer
+    response_b=response_@b,answer_@b,output_@b,reply_@b,completion_@b,text_@b,@b_response,@b_answer
     winner=winner,label,labels,preferred,pairwise,verdict,vote,choice,result,flag,better,best,pw
     winner=chosen_model_name,overall_preference,human_preference,preference,who_won,winning_model
     winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
     winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
     winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
+    winner=chosen,chosen_model,chosen_side,selected,selected_model,human_label,annotation,winner_name
     id=question_id,prompt_id,id,uid category=category,domain,subset language document
     rater=rater,worker,annotator,user,username,evaluator,email,email_address judge blind=anony
     time=cast_at,tstamp,timestamp,created_at,date count=count,counts
@@ -630,16 +632,20 @@ two-answers: two answers and a winner
 
 pairs: votes as a table
     model_a=left,model_@a,candidate_@a,item_@a,system_@a,option_@a,variant_@a,player_@a,assistant_@a
-    model_a=generator_@a,white,a model_b=right,model_@b,candidate_@b,item_@b,system_@b,option_@b
-    model_b=variant_@b,player_@b,assistant_@b,generator_@b,black,b
+    model_a=generator_@a,model_name_@a,@a_model,name_@a,white,a
+    model_b=right,model_@b,candidate_@b,item_@b,system_@b,option_@b
+    model_b=variant_@b,player_@b,assistant_@b,generator_@b,model_name_@b,@b_model,name_@b,black,b
     winner=winner,label,labels,preferred,pairwise,verdict,vote,choice,result,flag,better,best,pw
     winner=chosen_model_name,overall_preference,human_preference,preference,who_won,winning_model
     winner=preferred_model,preferred_answer,preferred_response,better_answer,better_response
     winner=which_is_better,which_answer_is_better,which_response_is_better,which_reply_is_better
     winner=which_one_is_better,which_model_is_better,which_do_you_prefer,your_choice,decision
-    winner_a=winner_model_a winner_b=winner_model_b winner_tie=winner_tie,both_equal
-    id=prompt_id,question_id prompt=prompt,task,question document
-    rater=worker,rater,annotator,user,username,respondent_id,email_address judge blind=anony
+    winner=chosen,chosen_model,chosen_side,selected,selected_model,human_label,annotation,winner_name
+    winner_a=winner_model_a,model_a_wins,a_wins,left_wins
+    winner_b=winner_model_b,model_b_wins,b_wins,right_wins winner_tie=winner_tie,both_equal,tie
+    id=prompt_id,question_id,uid prompt=prompt,task,question document
+    rater=worker,rater,annotator,user,username,worker_id,workerid,annotator_id,rater_id,user_id
+    rater=respondent_id,email_address judge blind=anony
     time=cast_at,timestamp,tstamp,created_at,time,date,startdate count=count,counts,weight,weights
     needs model_a model_b winner|winner_a
     becomes votes

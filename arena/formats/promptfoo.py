@@ -29,8 +29,6 @@ from arena.formats.records import (
 from arena.validation import InputError, is_variable, quoted
 
 MOST_COMBINATIONS = 1_000
-MOST_ROWS = 100_000  # tests of a configuration, and candidates; a few lines could make billions
-MOST_FILES, MOST_BYTES = 1_000, 20_000_000  # files that a configuration names, and bytes in each
 LABEL_LENGTH, WORDS_LENGTH = 80, 40  # of a given label, and of a prompt without one
 _REFERENCES = ("equals", "factuality", "similar")
 # What a model decides, so no check can; of all others, the report says that they are none.
@@ -41,18 +39,12 @@ _GRADED = re.compile(
 _TEXT_VARIABLES = ("prompt", "question", "query", "input", "message", "text", "instruction")
 # Prompts, tests and providers that a program makes: they cannot be read without running it.
 _PROGRAM = re.compile(r"\.(?:[cm]?[jt]s|py|rb|go|sh)(?::\w+)?$", re.IGNORECASE)
-_PROMPT_FILE = re.compile(r"[\w./*-]+\.(?:txt|md|j2|jsonl?|ya?ml)", re.IGNORECASE)
 # Of a prompt from a file: its own label, the file's path, and its text.
 _FILE_LABEL = re.compile(
     r"(?:(?P<label>.{1,80}?): )?(?P<path>\S+\.(?:txt|md|j2|jsonl?|ya?ml))(?:: (?P<text>.*))?",
     re.DOTALL,
 )
 _CUT = (".md", ".j2", ".yaml", ".yml")  # files of which a label has only the beginning
-_REFERENCE = re.compile(r"file://([^\s'\"#,\]]+)")
-_WORDS = re.compile(r"[\s'\"#,\[\]]+")
-_YAML = (".yaml", ".yml")
-_DOCUMENTS = (".csv", ".json", ".jsonl", *_YAML)  # which may name further files
-_RULE = re.compile(r"^---[ \t]*$", re.MULTILINE)
 _KIND = r"((?:not-)?%s)(?:\((\d*\.?\d+)\))?:"  # of an assertion, and its threshold
 _EXPECTED = re.compile(_KIND % r"[a-z][a-z-]*" + r"(?!//)\s*(.*)", re.DOTALL)
 # A line of a rubric that was an assertion with nothing but a value and a threshold, which runs no

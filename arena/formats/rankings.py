@@ -195,11 +195,6 @@ def _of_wide_answers(record: SourceRecord) -> Iterator[Made]:
             raise InputError(error.reason, "winner") from None
 
 
-def _wide_kinds(fields: set[str]) -> tuple[str, ...]:
-    kinds = ("prompts", "candidates", "responses")
-    return (*kinds, "votes") if "winner" in fields else kinds
-
-
 def _of_wide_ratings(record: SourceRecord) -> Iterator[Made]:
     """A row with a score or a rank for each candidate."""
     read = {"rating": read_place, "rank": _rank}
@@ -225,7 +220,7 @@ def _of_long_rating(record: SourceRecord) -> Iterator[Made]:
     place = read_place(record.need("score"), "score") if rank is None else rank
     vote = _of_prompt_or_line(record)
     if record.get("id") is None and record.get("prompt") is None:
-        vote["prompt"] = "all"
+        vote["prompt"] = "all"  # a rater's one rating of each
     if record.get("text") is not None and record.get("prompt") is not None:
         question = read_conversation(record.get("prompt"), "user", INPUTS, "prompt")
         vote["prompt"] = prompt_id(record, question)
@@ -530,13 +525,20 @@ answers-and-winner: a column of answers for each candidate
     several answer
     becomes prompts candidates responses votes
 
+answers-wide: a column of answers for each candidate, without a winner
+    prompt=prompt,question,instruction,input,query,task,text id=id,question_id,prompt_id,uid
+    category=category,topic
+    needs prompt
+    several answer
+    becomes prompts candidates responses
+
 ratings: ratings, one in a row
     model=model,candidate,generator,model_name,system,name score=score,rating,grade,stars,points
     score=overall_score,overall rank=rank,place,position
     {_ASKED} text=response,answer,output,completion id=id,question_id,prompt_id,uid
     category=category,topic
     {_RATER}
-    needs model score|rank
+    needs model score|rank prompt|id|rater
     without winner
     becomes votes
 
@@ -561,9 +563,11 @@ ranks-wide: a rank for each candidate
         "rated-answers": _of_rated_answers,
         "rankings": _of_ranking,
         "answers-and-winner": _of_wide_answers,
+        "answers-wide": _of_wide_answers,
         "ratings": _of_long_rating,
         "ratings-wide": _of_wide_ratings,
         "ranks-wide": _of_wide_ratings,
     },
-    {"ratings": {"kinds": _long_kinds}},
+    # `answer type` and `answer format` name no candidates, so there somebody has to say so.
+    {"ratings": {"kinds": _long_kinds}, "answers-wide": {"is_chosen": True}},
 )

@@ -1,6 +1,6 @@
 """Files of other tools, recognised by their content: one layout for each kind of file.
 
-A layout turns each record of a file (a row of CSV or Parquet, an object of JSON or YAML) into rows
+A layout turns each record of a file (a row of a table, an object of JSON) into rows
 in the native format, which are then checked like any other. One file has rows of several kinds, so
 it is read once for each kind, and a record with an error is reported in the first of them.
 """
@@ -58,6 +58,7 @@ from arena.validation import (
 
 SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".ndjson", ".parquet", ".xlsx")
 PAIRS = "pairs"
+LISTS = ("battles", "votes", "comparisons", "judgments", "rows", "records", "entries")
 SAMPLES_SHOWN, SAMPLE_LENGTH = 3, 100  # values of a column, and characters of each
 MOST_LOOKED_AT, MOST_MEANINGS = 5_000, 30
 SAMPLE = 20  # records that are read to tell the layout
@@ -95,6 +96,7 @@ class Records:
         if first is None or not isinstance(first.content, dict):
             return False
         is_document = any(isinstance(first.content.get(name), list | dict) for name in CONTAINERS)
+        is_document |= _as_rows(first.content) != [first.content]
         return second is not None or not is_document
 
     def names(self, layout: Layout) -> list[str]:
@@ -122,13 +124,13 @@ class Records:
         return csv_rows(self.source, self._header(layout))
 
     def _header(self, layout: Layout) -> Any:
-        header = csv_header(
+        return csv_header(
             self.source,
             suffices=lambda names: layout.fits(layout.assigned(list(names))),
             wanted=f"It needs the columns of {layout.wanted}.",
+            key=str,
             may_repeat=layout.repeats,
         )
-        return replace(header, keys=header.names)
 
 
 def _object(value: Any) -> Any:
@@ -144,7 +146,35 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
             records = records.get(name) if isinstance(records, dict) else None
         if isinstance(records, list):
             return records
-    return document if isinstance(document, list) else [document]
+    return _as_rows(document)
+
+
+def _as_rows(document: Any) -> list[Any]:
+    """The records of a document: a list, one under a usual name, or columns; else itself."""
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        for name in LISTS:
+            if isinstance(document.get(name), list):
+                return list(document[name])
+    return _rows_of_columns(document) or [document]
+
+
+def _rows_of_columns(document: Any) -> list[Any]:
+    """The rows of a table that was written by column, as pandas does; empty if it is none."""
+    columns = list(document.values()) if isinstance(document, dict) else []
+    if len(columns) < 2:
+        return []
+    names, data = document.get("columns"), document.get("data")
+    if isinstance(names, list) and isinstance(data, list):
+        return [dict(zip(names, row, strict=False)) for row in data if isinstance(row, list)]
+    if all(isinstance(column, dict) and column.keys() == columns[0].keys() for column in columns):
+        return [{name: document[name][key] for name in document} for key in columns[0]]
+    if all(isinstance(column, list) and len(column) == len(columns[0]) for column in columns):
+        cells = [cell for column in columns for cell in column]
+        if not any(isinstance(cell, list | dict) for cell in cells):
+            return [dict(zip(document, row, strict=True)) for row in zip(*columns, strict=True)]
+    return []
 
 
 def recognise(
@@ -158,6 +188,8 @@ def recognise(
     except FileError:
         return None
     for layout in layouts:
+        if layout.is_chosen and not chosen:
+            continue
         try:
             if all(map(layout.knows, chosen or ())) and Foreign(layout, chosen).suits(records):
                 return layout
@@ -299,7 +331,9 @@ class Foreign:
             name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
             for name, known in self.layout.columns.items()
         }
-        return replace(self.layout, columns=names)
+        chosen = {field.partition(":")[0] for field in self.chosen}
+        several = tuple(family for family in self.layout.several if family not in chosen)
+        return replace(self.layout, columns=names, several=several)
 
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
@@ -437,10 +471,16 @@ NEEDS = (
 )
 MOST_SHOWN = 10  # columns
 # Fields that files of any kind have.
-SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type", "status"}
+SHARED = {"id", "start", "time", "seconds", "cost", "metadata", "model", "name", "type"}
+SHARED |= {"status", "rater"}
 
 
-def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS) -> str:
+def unknown_layout(
+    path: Path,
+    layouts: Mapping[str, Layout],
+    needs: str = NEEDS,
+    chosen: Mapping[str, str] | None = None,
+) -> str:
     """Say which columns a file has, and what the nearest layout lacks; raises FileError for a file
     that cannot be read at all."""
     records = Records(path)
@@ -452,8 +492,11 @@ def unknown_layout(path: Path, layouts: Mapping[str, Layout], needs: str = NEEDS
     if not names:
         return f"It has no {noun}. {needs}"
     has = f"It has the {noun} {join_names(map(quoted, names), MOST_SHOWN)}."
+    possible = [one for one in layouts.values() if all(map(one.knows, chosen or ()))]
+    if not possible:
+        return f"{has} No format has all the chosen fields: {', '.join(chosen or ())}."
     nearest, found = max(
-        ((layout, layout.assigned(names)) for layout in layouts.values()),
+        ((layout, Foreign(layout, chosen)._assigned(names)) for layout in possible),
         key=lambda one: _nearness(*one),
     )
     if records.is_table:
@@ -572,6 +615,7 @@ _TIMES = (
     *("%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y"),
 )
 _ZONE = re.compile(r"(.*\S) ?(?:GMT|UTC|Z)(?:([+-]\d{1,2}):?(\d\d)?)?", re.IGNORECASE)
+SECONDS_START = 1e8  # in 1973; smaller numbers are days, as spreadsheets count them
 SECONDS_END = 1e11  # in the year 5138; larger numbers are milliseconds, or microseconds
 
 
@@ -587,7 +631,9 @@ def read_time(value: Any) -> str | None:
         number = float(written)
     except ValueError:
         return _read_clock(written)
-    while abs(number) > SECONDS_END:
+    if number < SECONDS_START:
+        raise InputError(f"is {quoted(value)}, not a time", "time")
+    while number > SECONDS_END:
         number /= 1000
     try:
         return datetime.fromtimestamp(number, UTC).isoformat()

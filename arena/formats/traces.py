@@ -435,6 +435,15 @@ langsmith-experiment: LangSmith and MLflow experiments
     needs input output expected|example expected|seconds
     becomes prompts candidates responses
 
+experiment: experiments of Phoenix and others
+    input output expected=reference_output,reference_outputs,expected,expected_output,reference
+    example=example_id,dataset_example_id start=start_time end=end_time model cost=total_cost,cost
+    tokens_in=prompt_token_count,prompt_tokens tokens_out=completion_token_count,completion_tokens
+    encoded_cells input output expected
+    needs input output example
+    inside data examples
+    becomes prompts candidates responses
+
 langsmith: LangSmith dataset
     id=id,example_id input=inputs expected=outputs
     encoded input expected
@@ -552,6 +561,7 @@ openai-evals-items: OpenAI Evals API items
         "openai-chat": _of_chat,
         "langsmith-runs": _of_trace,
         "langsmith-experiment": _of_experiment,
+        "experiment": _of_trace,
         "langsmith": _of_example,
         "openai-evals": _of_example,
         "langfuse": _of_example,

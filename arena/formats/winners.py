@@ -14,13 +14,13 @@ _NOUN = (
     "(?:model|answer|response|reply|output|completion|assistant|option|candidate|choice|item|text|"
     "system|version|variant|conversation|chatbot|bot|player|generator|image|column|side)"
 )
-_LEFT = {"a", "left", "x", "first", "1"}
+_LEFT = {"a", "left", "x", "first", "1", "gauche", "links"}
 _MORE = "much|far|significantly|strongly|clearly|definitely|a lot|way"
 _LESS = "(?P<less>slightly|somewhat|marginally|a bit|a little|barely)"
 
 
 def _side(name: str) -> str:
-    which = f"(?P<{name}>a|b|left|right|x|y|first|second|1|2)"
+    which = f"(?P<{name}>a|b|left|right|x|y|first|second|1|2|gauche|droite|links|rechts)"
     return rf"(?:the )?(?:{_NOUN} ?)?{which}(?: {_NOUN}| one)?"
 
 
@@ -29,18 +29,21 @@ _VERDICTS = [
     for form in (
         rf"(?:winner )?{_side('side')}",
         rf"{_side('side')} ?votes?",
+        rf"{_side('side')} ?(?:\+\+|(?P<less>\+))",
         rf"(?:i )?(?:(?:{_MORE}) |{_LESS} )?(?:prefer|preferred|prefers|better|chose) "
         rf"{_side('side')}",
         rf"{_side('side')}(?: is| was)?(?: (?:{_MORE})| {_LESS})? "
         r"(?:better|best|preferred|wins?|won|winner|chosen)",
     )
 ]
+_WITH_NAME = re.compile(r"(.*\S) ?[(\[](.*)[)\]]")  # Reply A (oak)
 _AGAINST = re.compile(rf"{_side('first')} ?(?P<sign>>+|<+|=+|~) ?{_side('second')}")
 _SAID = {
     **dict.fromkeys(
         """tie|ties|tied|tie vote|tievote|draw|drawn|equal|equals|both equal|equally good|equivalent
         |same|the same|about the same|they are the same|both|both good|bothgood|both are good
-        |tie both good|no preference|no difference|neutral|similar|even|toss up|-|=|c
+        |tie both good|no preference|no difference|égalité|unentschieden|neutral|similar|even
+        |toss up|-|=|c
         |1/2-1/2|½-½|0.5-0.5|tie: both good""".replace("\n", "").split("|"),
         TIE,
     ),
@@ -93,6 +96,8 @@ def read_winner(value: Any, left: str, right: str, chosen: Mapping[str, str]) ->
         return read_meaning(chosen[written])
     found = _named(written, left, right)
     said = _read_words(written)
+    if not found and not said and (match := _WITH_NAME.fullmatch(written)):
+        found, said = _named(match[2], left, right), _read_words(match[1])
     if found and said and said.outcome in (LEFT, RIGHT) and found.outcome == MIRRORED[said.outcome]:
         raise InputError(
             f"is {quoted(written)}, the name of the {found.outcome} candidate, but also a usual "

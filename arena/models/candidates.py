@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -34,6 +34,10 @@ class CandidateQuerySet(CatalogQuerySet):
         """Candidates whose name and texts are still private to their team."""
         return self.filter(disclosed_at=None)
 
+    def merged(self) -> "CandidateQuerySet":
+        """Aliases: candidates that were merged into another one."""
+        return self.filter(merged_into__isnull=False)
+
 
 class Candidate(Sourced):
     """One version of a candidate to be ranked. Immutable once it has answers or votes.
@@ -42,6 +46,8 @@ class Candidate(Sourced):
     it belongs to the arena's team. Until `disclosed_at` the public sees neither its name nor its
     texts. It is disclosed once it has `private_until_votes` votes, or at `private_until`; both are
     set at registration.
+
+    An alias was `merged_into` another candidate: its votes count for that one, and it is archived.
     """
 
     team = models.ForeignKey(Team, models.PROTECT, null=True, blank=True, related_name="candidates")
@@ -107,6 +113,10 @@ class Candidate(Sourced):
     )
     created_at = models.DateTimeField(db_default=Now())
     retired_at = models.DateTimeField(null=True, blank=True)
+    merged_into = models.ForeignKey(
+        "self", models.PROTECT, null=True, blank=True, related_name="aliases"
+    )
+    merged_at = models.DateTimeField(null=True, blank=True)
 
     objects = CandidateQuerySet.as_manager()
 
@@ -134,6 +144,13 @@ class Candidate(Sourced):
                 | Q(private_until__isnull=False),
             ),
             check("candidate_at_an_endpoint_has_a_model", Q(endpoint="") | ~Q(model="")),
+            check("candidate_not_merged_into_itself", ~Q(merged_into=F("pk"))),
+            check(
+                "candidate_merged_at_a_time",
+                Q(merged_into=None, merged_at=None)
+                | Q(merged_into__isnull=False, merged_at__isnull=False),
+            ),
+            check("candidate_merged_is_archived", Q(merged_into=None) | ~Q(retired_at=None)),
         ]
         indexes = [
             index("candidate_undisclosed", "arena", where=Q(disclosed_at__isnull=True)),

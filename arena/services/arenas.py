@@ -279,6 +279,7 @@ def delete_arena(*, arena: Arena, by: Actor) -> None:
         _hide(one, by)
     for one in inside:
         delete_arena(arena=one, by=by)
+    arena.candidates.update(merged_into=None, merged_at=None)
     for rows in (
         Vote.objects.filter(arena=arena),
         Comparison.objects.filter(arena=arena),

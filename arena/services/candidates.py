@@ -1,4 +1,4 @@
-"""Registering candidates, revising them as new versions, archiving and disclosing them."""
+"""Registering candidates, revising them as new versions, archiving, merging and disclosing them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -318,10 +318,7 @@ def retire_candidates(*, candidates: Sequence[Candidate], by: Actor, now: dateti
 
 
 def _retire(locked: Candidate, by: Actor, now: datetime) -> None:
-    unfinished = Run.objects.of_answers().not_over().filter(candidate=locked)
-    run_ids = list(unfinished.values_list("pk", flat=True))
-    cancelled = [run_id for run_id in run_ids if cancel_run(run_id=run_id, now=now)]
-    details = {"runs_cancelled": cancelled} if cancelled else {}
+    details = _cancel_runs(locked, now)
     is_guest = locked.team_id not in (None, locked.arena.team_id)
     by_host = is_guest and not can_change(by, locked) and can_retire(by, locked)
     if locked.retired_at is None:
@@ -332,8 +329,103 @@ def _retire(locked: Candidate, by: Actor, now: datetime) -> None:
             audit.record_in(locked.arena, by, action, locked, candidate=locked.pk)
         _record(locked, HOST_TEAM if by_host else by, "retired a candidate", **details)
         _retire_live_copy(locked, now)
-    elif cancelled:
+    elif details:
         _record(locked, HOST_TEAM if by_host else by, "cancelled a run of answers", **details)
+
+
+def _cancel_runs(candidate: Candidate, now: datetime) -> dict[str, list[int]]:
+    """Cancel unfinished runs of its answers; return them, for the audit log."""
+    unfinished = Run.objects.of_answers().not_over().filter(candidate=candidate)
+    run_ids = list(unfinished.values_list("pk", flat=True))
+    cancelled = [run_id for run_id in run_ids if cancel_run(run_id=run_id, now=now)]
+    return {"runs_cancelled": cancelled} if cancelled else {}
+
+
+@retry_on_deadlock
+@transaction.atomic
+def merge_candidates(
+    *, candidates: Sequence[Candidate], into: Candidate, by: Actor, now: datetime
+) -> int:
+    """Let the votes of `candidates` count for `into`, all of them or none; return how many were not
+    merged before.
+
+    Their votes and answers stay as they are, and votes between them count for nothing. They are
+    archived until `undo_merges`. Raises CandidateError.
+    """
+    arena = lock_arena(into.arena_id)
+    rows = arena.candidates.revealed().select_for_update(of=("self",), no_key=True)
+    ids = {candidate.pk for candidate in candidates} | {into.pk}
+    locked = {
+        one.pk: one
+        for one in rows.select_related("arena__team", "team").filter(pk__in=ids).order_by("pk")
+    }
+    target = locked.pop(into.pk, None)
+    if target is None or len(locked) < len(ids) - 1 or into in candidates or not candidates:
+        raise CandidateError("Merge other candidates of the same arena into this one.")
+    merged = [one for one in locked.values() if one.merged_into_id != target.pk]
+    for one in (target, *merged):
+        _check_can_merge(one, is_target=one is target)
+    for one in merged:
+        one.merged_into, one.merged_at = target, now
+        one.retired_at = one.retired_at or now
+        one.save(update_fields=["merged_into", "merged_at", "retired_at"])
+        _retire_live_copy(one, now)
+        details = {"into": str(target), "into_candidate": target.pk} | _cancel_runs(one, now)
+        _record_merge(one, by, "merged a candidate", **details)
+    _after_merge(arena, merged)
+    return len(merged)
+
+
+def _check_can_merge(candidate: Candidate, *, is_target: bool) -> None:
+    """Raise CandidateError for a candidate whose merge would make a chain or reveal a name."""
+    if candidate.disclosed_at is None:
+        raise CandidateError(f"{candidate} is not public yet. Merge it once it is.")
+    if target := candidate.merged_into:
+        advice = f"Merge into {target} instead." if is_target else "Undo that first."
+        raise CandidateError(f"{candidate} is merged into {target} already. {advice}")
+    if not is_target and (alias := candidate.aliases.order_by("pk").first()):
+        raise CandidateError(f"{alias} is merged into {candidate}. Undo that first.")
+
+
+@retry_on_deadlock
+@transaction.atomic
+def undo_merges(*, candidates: Sequence[Candidate], by: Actor) -> int:
+    """Let the votes of these candidates of one arena count for themselves again; those that were
+    archived by the merge are active again. Return how many were merged."""
+    if not candidates:
+        return 0
+    arena = lock_arena(candidates[0].arena_id)
+    rows = arena.candidates.merged().select_for_update(of=("self",), no_key=True)
+    ids = [candidate.pk for candidate in candidates]
+    related = ("arena__team", "team", "merged_into")
+    locked = list(rows.select_related(*related).filter(pk__in=ids).order_by("pk"))
+    for one in locked:
+        target, merged_at = one.merged_into, one.merged_at
+        one.merged_into = one.merged_at = None
+        if one.retired_at == merged_at:
+            one.retired_at = None
+            copies = Candidate.objects.filter(arena__live_of=arena, name=one.name)
+            copies.filter(retired_at=merged_at, merged_into=None).update(retired_at=None)
+        one.save(update_fields=["merged_into", "merged_at", "retired_at"])
+        details = {"into": str(target), "into_candidate": target.pk, "at": merged_at.isoformat()}
+        _record_merge(one, by, "undid a merge of candidates", **details)
+    for live in Arena.objects.filter(live_of=arena) if locked else ():
+        sync_pairs(arena=live)
+    _after_merge(arena, locked)
+    return len(locked)
+
+
+def _record_merge(candidate: Candidate, by: Actor, action: str, **details: object) -> None:
+    """Record it for the arena's team, and for the candidate's own."""
+    details = {"candidate": candidate.pk} | details
+    for team in {candidate.arena.team, candidate.team or candidate.arena.team}:
+        audit.record_in(candidate.arena, by, action, candidate, team=team, **details)
+
+
+def _after_merge(arena: Arena, candidates: Sequence[Candidate]) -> None:
+    if candidates:
+        sync_pairs(arena=arena, touched=candidates[0] if len(candidates) == 1 else None)
+        announce(votes_changed, arena_id=arena.pk, reason="merged")
 
 
 def is_copy_of(copy: Candidate, candidate: Candidate) -> bool:
@@ -386,6 +478,8 @@ def delete_candidate(*, candidate: Candidate, by: Actor) -> None:
 @transaction.atomic
 def reason_to_keep_candidate(candidate: Candidate) -> str:
     """Return a sentence about why the candidate cannot be deleted; '' if it can."""
+    if alias := candidate.aliases.order_by("pk").first():
+        return f"{alias} is merged into this candidate. Undo that first."
     compared = Comparison.objects.filter(Q(left=candidate) | Q(right=candidate))
     return reason_to_keep(candidate.arena, compared, "candidate")
 

@@ -21,7 +21,7 @@ from typing import Any
 from weakref import finalize
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 from django.utils.crypto import salted_hmac
 
 from arena.files.copies import ARENA_FILE, EXPORT_VERSION
@@ -192,13 +192,19 @@ def ordered_checks() -> QuerySet[AnswerCheck]:
 
 
 def candidates(arena: Arena, names: dict[int, str]) -> Iterator[Line]:
-    for candidate in arena.candidates.revealed().order_by("pk"):
+    # Aliases after what they are merged into, so that an import knows it.
+    ordered = arena.candidates.revealed().order_by(F("merged_into").asc(nulls_first=True), "pk")
+    for candidate in ordered:
         if candidate.pk not in names:
             continue  # created while the votes were written
-        line = {"name": names[candidate.pk]}
+        line: Line = {"name": names[candidate.pk]}
         if candidate.disclosed_at:
             line |= {name: getattr(candidate, name) for name in Candidate.PUBLIC_CONTENT}
-        yield line | ({"retired": True} if candidate.retired_at else {})
+        if candidate.retired_at:
+            line["retired"] = True
+        if into := names.get(candidate.merged_into_id):
+            line["merged_into"] = into
+        yield line
 
 
 def responses(arena: Arena, names: dict[int, str]) -> Iterator[Line]:

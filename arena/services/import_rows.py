@@ -158,16 +158,26 @@ class Writer:
         return prompt
 
     def _write_candidates(self, rows: list[Row]) -> None:
-        Candidate.objects.bulk_create(
-            Candidate(
-                arena_id=self.arena.pk,
-                **self._shared_fields(row, ("name", *Candidate.PUBLIC_CONTENT)),
-            )
+        new = [
+            row
             for row in _without_repetitions(rows, lambda content: content.name)
             if row.content.name not in self.candidates
-        )
-        for candidate in self.arena.candidates.all():
-            self.candidates[candidate.own_name] = candidate
+        ]
+        # Aliases last: what they are merged into may be in the same batch.
+        for are_aliases in (False, True):
+            Candidate.objects.bulk_create(
+                self._candidate(row) for row in new if bool(row.content.merged_into) is are_aliases
+            )
+            for candidate in self.arena.candidates.select_related("merged_into"):
+                self.candidates[candidate.own_name] = candidate
+
+    def _candidate(self, row: Row) -> Candidate:
+        fields = self._shared_fields(row, ("name", *Candidate.PUBLIC_CONTENT))
+        if row.content.merged_into:
+            named, now = self.candidates[row.content.merged_into], self.source.started_at
+            target = named.merged_into or named  # the arena may have merged it since
+            fields |= {"merged_into": target, "merged_at": now, "retired_at": now}
+        return Candidate(arena_id=self.arena.pk, **fields)
 
     def _write_responses(self, rows: list[Row]) -> None:
         rows = _without_repetitions(rows, lambda content: (content.candidate, content.prompt_id))
@@ -345,6 +355,8 @@ def _without_repetitions(rows: list[Row], key: Callable[[Any], Hashable]) -> lis
 
 def discard(arena: Arena, imports: Collection[Import]) -> None:
     """Delete abandoned imports that were never revealed, with all their rows."""
+    # So that none of the candidates that go is what another was merged into.
+    Candidate.objects.filter(source__in=imports).update(merged_into=None, merged_at=None)
     for model in (Vote, Comparison, Response, Candidate, Prompt):
         rows = model.objects.filter(source__in=imports).order_by("pk")
         while ids := list(rows.values_list("pk", flat=True)[:DELETED_AT_ONCE]):

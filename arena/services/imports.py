@@ -38,6 +38,7 @@ from arena.formats.base import (
     digest,
 )
 from arena.formats.records import Foreign
+from arena.formats.warnings import Warnings
 from arena.models import (
     AnswerCheck,
     Arena,
@@ -66,6 +67,10 @@ BATCH_BYTES = 8_000_000
 BATCH_SECONDS = 0.2
 CHUNK = 1 << 20
 MANY_ROWS = 10_000  # with more, an export right after the import would take three times as long
+MERGE = (
+    "If they are one, merge them after the import: "
+    "manage.py merge_candidates {slug} {{names}} --into {{into}}"
+)
 BUSY = "Another import into this arena is running. Wait for it to finish, then try again."
 # Called with the stage ("checking", "writing"), the file, the rows done and the approximate total.
 Progress = Callable[[str, Path, int, int], None]
@@ -152,11 +157,13 @@ class ImportedFile(ImportFile):
 
 @dataclass
 class ImportReport:
-    """The result of an import, file by file, and the first rejected rows."""
+    """The result of an import, file by file, the first rejected rows, and what is odd about the
+    others, in sentences."""
 
     arena: Arena
     files: list[ImportedFile]
     rejected: RejectedRows
+    warnings: list[str] = field(default_factory=list)
 
 
 def import_files(
@@ -248,6 +255,7 @@ class ImportPreview:
 
     files: list[PreviewedFile]
     rejected: RejectedRows
+    warnings: list[str] = field(default_factory=list)
 
     @property
     def rows(self) -> dict[str, int]:
@@ -271,15 +279,20 @@ def preview_files(
         arena = _arena_to_fill(slug, options, places.values())
         files = _files_to_import(places, options)
         checker, rejected = Checker(_known_content(arena, files)), RejectedRows()
+        warnings = Warnings()
         for file in files:
-            _check_file(file, checker, rejected, options.progress)
+            _check_file(file, checker, rejected, warnings, options.progress)
         if not any(file.good or file.bad for file in files):
             raise _without_rows(files[0])
         _rename_places(rejected, places)
         by_path: dict[Path, list[ImportedFile]] = {}
         for file in files:
             by_path.setdefault(file.path, []).append(file)
-        return ImportPreview([_preview_of_file(group) for group in by_path.values()], rejected)
+        return ImportPreview(
+            [_preview_of_file(group) for group in by_path.values()],
+            rejected,
+            _sentences(arena, warnings),
+        )
 
 
 def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
@@ -430,7 +443,9 @@ def _import_files(
                     "would count twice. Import it into a new arena."
                 )
     new = [file for file in files if not file.known]
-    rejected = _check_files(arena, new, options)
+    warnings = Warnings()
+    rejected = _check_files(arena, new, options, warnings)
+    sentences = _sentences(arena, warnings)  # before its own names are among the arena's
     if new:
         _write_files(arena, new, options, now)
     else:
@@ -438,14 +453,26 @@ def _import_files(
     if Response.objects.filter(candidate__arena=arena).exists():
         sync_pairs(arena=arena)
         announce(votes_changed, arena_id=arena.pk, reason="import")  # new pairs need weights
-    return ImportReport(arena, files, rejected)
+    return ImportReport(arena, files, rejected, sentences)
 
 
-def _check_files(arena: Arena, files: list[ImportedFile], options: Options) -> RejectedRows:
+def _sentences(arena: Arena, warnings: Warnings) -> list[str]:
+    """Say what is odd; names that are not public yet are left out."""
+    present = list(arena.candidates.revealed()) if arena.pk else []
+    return warnings.sentences(
+        MERGE.format(slug=arena.slug),
+        present=[str(one) for one in present if one.disclosed_at],
+        merged=[one.own_name for one in present if one.merged_into_id],
+    )
+
+
+def _check_files(
+    arena: Arena, files: list[ImportedFile], options: Options, warnings: Warnings
+) -> RejectedRows:
     """Read every file once; raise BadRowsError for bad rows, or record them to be skipped."""
     checker, rejected = Checker(_known_content(arena, files)), RejectedRows()
     for file in files:
-        _check_file(file, checker, rejected, options.progress)
+        _check_file(file, checker, rejected, warnings, options.progress)
     if files and not any(file.good for file in files):
         raise BadRowsError(rejected) if rejected.count else _without_rows(files[0])
     if rejected.count and not options.skip_bad:
@@ -463,7 +490,11 @@ def _without_rows(file: ImportedFile) -> FileError:
 
 
 def _check_file(
-    file: ImportedFile, checker: Checker, rejected: RejectedRows, progress: Progress
+    file: ImportedFile,
+    checker: Checker,
+    rejected: RejectedRows,
+    warnings: Warnings,
+    progress: Progress,
 ) -> None:
     for row in file.rows():
         file.note(row.number, row.unread)
@@ -472,6 +503,7 @@ def _check_file(
             if isinstance(row.content, InputError):
                 raise row.content
             file.good += checker.check(row.content, repeats=file.format.repeats)
+            warnings.add(file.path, row.line, row.content)
         except InputError as error:
             file.bad.append(row.number)
             rejected.add(file.path, row.line, error)
@@ -507,7 +539,7 @@ def _write_rejects(file: ImportedFile, folder: Path | None) -> Path | None:
     """Copy the bad rows unchanged to `<file>.rejects.<ext>` beside the file or in `folder`.
 
     The copy has the same header, so that it can be corrected and imported by itself. Records inside
-    a JSON or YAML document are not copied: then the result is None.
+    a JSON document are not copied: then the result is None.
     """
     path, bad = file.path, set(file.bad)
     if not any(row.end for row in file.rows() if row.number in bad):

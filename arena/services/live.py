@@ -179,7 +179,8 @@ def _copy_candidates(live: Arena, chosen: Collection[Candidate], by: Actor, now:
     versions = {(one.name, one.version) for one in copies.values()}
     kept = set()
     for candidate in chosen:
-        copy = next((one for one in copies.values() if is_copy_of(one, candidate)), None)
+        usable = (one for one in copies.values() if one.merged_into_id is None)
+        copy = next((one for one in usable if is_copy_of(one, candidate)), None)
         if copy is None:
             version = candidate.version
             while (candidate.name, version) in versions:

@@ -106,6 +106,8 @@ class Candidate(TypedDict):
     private_until: str | None
     disclosed_at: str | None
     retired_at: str | None
+    merged_into: int | None
+    merged_at: str | None
 
 
 class Prompt(TypedDict):

@@ -131,6 +131,7 @@ def _leaderboard_lines(
                 for name, value in snapshot.findings.items()
                 if name not in NOT_FROM_VOTES
             },
+            "merged": snapshot.settings.get("merged", []),
             "standings": [
                 {"candidate": row.candidate_id} | {name: getattr(row, name) for name in FIELDS}
                 for row in sorted(snapshot.standings.all(), key=lambda row: row.candidate_id)
@@ -443,6 +444,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         names={pk: file.candidates.get(pk, "") for pk in ids},
         archived=frozenset(line["findings"].get("archived", ())),
     )
+    votes = votes.merge(dict(line.get("merged", ())))
     return _compare_board(line, leaderboard(votes, question))
 
 

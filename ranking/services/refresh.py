@@ -228,8 +228,10 @@ def _rank_newest(
     now, digest = timezone.now(), evidence.digest
     # Combined boards do not wait once other judges count, other candidates are archived, or the
     # scale is another.
-    is_due = _is_due(current, now) or (
-        is_combined and current is not None and _has_changed_settings(evidence, current)
+    is_due = (
+        _is_due(current, now)
+        or (current is not None and _has_merged(evidence, current))
+        or (is_combined and current is not None and _has_changed_settings(evidence, current))
     )
     if current and current.digest == digest and (not is_due or current.measured_digest == digest):
         _note_problem(board, "")  # the votes that made one may be gone
@@ -272,6 +274,12 @@ def _note_problem(board: Board, problem: str) -> None:
         board.problem = problem
         Board.objects.filter(pk=board.pk).update(problem=problem)
         leases.drop_pages(arena_id=board.arena_id)
+
+
+def _has_merged(evidence: Evidence, current: Snapshot) -> bool:
+    """Whether other candidates are one than on the current snapshot, whose intervals are then
+    those of other candidates."""
+    return dict(current.settings.get("merged", ())) != evidence.table.merged
 
 
 def _has_changed_settings(evidence: Evidence, current: Snapshot) -> bool:

@@ -57,6 +57,10 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
     Votes on a pair whose names an order still hides wait until it ends. `among`: only the votes
     between these candidates, without the style of their answers, for claims about them.
     """
+    shown = Candidate.objects.revealed().filter(arena=arena)
+    named_by = ("name", "version", "disclosed_at", "retired_at", "merged_into")
+    candidates = list(shown.only(*named_by))
+    aliases = {row.pk: row.merged_into_id for row in candidates if row.merged_into_id}
     reason = [When(uncounted=name, then=number) for number, name in enumerate(REASONS, start=1)]
     if settings.VOTE_LOG:
         # What the log says changes only under the lease of a refresh, so the votes are those of its
@@ -72,10 +76,9 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
         named = Case(When(sides, comparison__names_itself=True, then=True), default=False)
     votes = votes.filter(arena=arena)
     if among is not None:
-        votes = votes.filter(comparison__left__in=among, comparison__right__in=among)
+        ids = {*among, *(pk for pk, target in aliases.items() if target in among)}
+        votes = votes.filter(comparison__left__in=ids, comparison__right__in=ids)
     columns = _read_columns(votes, Case(When(counts, then=0), *reason), named)
-    shown = Candidate.objects.revealed().filter(arena=arena)
-    candidates = list(shown.only("name", "version", "disclosed_at", "retired_at"))
     prompts = Prompt.objects.filter(arena=arena).exclude(category="", document="")
     about = list(prompts.values_list("pk", "category", "document"))
     judges = Rater.objects.exclude(kind=Rater.Kind.PERSON).filter(Q(arena=None) | Q(arena=arena))
@@ -85,7 +88,7 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
     for number, kind in enumerate(KINDS):
         of_kind = [judge.pk for judge in judges if judge.kind == kind]
         columns["kind"][np.isin(columns["rater"], of_kind)] = number
-    return VoteTable(
+    table = VoteTable(
         **columns,
         names={candidate.pk: str(candidate) for candidate in candidates},
         archived=frozenset(row.pk for row in candidates if row.retired_at is not None),
@@ -99,11 +102,14 @@ def read(arena: Arena, among: Collection[int] | None = None) -> VoteTable:
         answers=answers,
         features=features,
     )
+    return table.merge(aliases)
 
 
-def read_only(votes: VoteQuerySet) -> VoteTable:
-    """Read these votes and nothing beside them; all of them count, as if people had cast them."""
-    return VoteTable(**_read_columns(votes))
+def read_only(arena: Arena, votes: VoteQuerySet) -> VoteTable:
+    """Read these votes of an arena and nothing beside them; all of them count, as if people had
+    cast them, but those between candidates that were merged are left out."""
+    aliases = dict(arena.candidates.merged().values_list("pk", "merged_into"))
+    return VoteTable(**_read_columns(votes)).merge(aliases).counted
 
 
 def _read_columns(

@@ -82,7 +82,8 @@ def candidate(request: HttpRequest, slug: str, pk: int) -> HttpResponseBase:
         return send(request, page, HTML)
     actor = actor_of(request)
     arena = find_arena(slug, actor)
-    revealed = Candidate.objects.revealed().select_related("team").annotate(so_far=votes_so_far())
+    revealed = Candidate.objects.revealed().select_related("team", "merged_into")
+    revealed = revealed.annotate(so_far=votes_so_far())
     candidate = get_object_or_404(revealed, arena=arena, pk=pk)
     candidate.arena = arena
     for_its_team = candidate.disclosed_at is None and can_read_texts(actor, candidate)
@@ -122,6 +123,7 @@ def candidate_context(candidate: Candidate, parameters: QueryDict, reader: Actor
         # In pairs: a template would take a parameter named "items" for the method.
         "parameters": list(candidate.parameters.items()),
         "disclosure": disclosure_rule(candidate),
+        "aliases": list(candidate.aliases.order_by("pk")),
         "share": share_candidate(candidate),
         "demo": demo_notice(arena, board.snapshot),
         "description": f"{candidate} in {arena.name}: {says}.",

@@ -124,8 +124,9 @@ def compare_context(
     actor: Actor = ANONYMOUS,
 ) -> dict[str, Any]:
     """The context of `ranking/compare.html`. Raises Http404 for unknown candidates."""
-    a_pk = pair.a or _best_besides(board, pair.b)
-    b_pk = pair.b or _best_besides(board, a_pk)
+    a_pk, b_pk = (pk and _find_side(board, pk).pk for pk in (pair.a, pair.b))
+    a_pk = a_pk or _best_besides(board, b_pk)
+    b_pk = b_pk or _best_besides(board, a_pk)
     sides = [_find_side(board, pk) for pk in (a_pk, b_pk) if pk is not None]
     parameters = {"a": str(pair.a or ""), "b": str(pair.b or "")}
     context = {
@@ -165,13 +166,17 @@ def compare_context(
 
 
 def _find_side(board: PublishedBoard, pk: int) -> ComparedSide:
-    """A candidate of the arena, with an extra query if it is not on the board."""
+    """A candidate of the arena, with an extra query if it is not on the board; an alias stands for
+    the one that it was merged into."""
     standing = next((row for row in board.standings if row.candidate_id == pk), None)
     if standing:
         return ComparedSide(standing.candidate, standing)
-    off_board = Candidate.objects.revealed().filter(arena=board.arena, pk=pk).first()
+    revealed = Candidate.objects.revealed().filter(arena=board.arena)
+    off_board = revealed.filter(pk=pk).first()
     if off_board is None:
         raise Http404("There is no such candidate.")
+    if off_board.merged_into_id is not None:
+        return _find_side(board, off_board.merged_into_id)
     return ComparedSide(off_board)
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from arena.files.reader import FileError
 from arena.formats import find_files
-from arena.models import Arena
+from arena.models import Arena, Response
 from arena.services.imports import ImportPreview, import_files, preview_files
 
 FILES = Path(__file__).parent.parent / "files"
@@ -119,6 +119,17 @@ def test_grades_of_mt_bench_are_votes_where_nothing_was_judged_in_pairs(tmp_path
         ("basalt-13b", "cedar-3b", "right", {"turn": 1, "grade_a": 6.0, "grade_b": 9.0}),
     ]
     assert {(vote.rater.kind, vote.rater.name) for vote in votes} == {("judge", "amber-judge")}
+
+
+def test_an_experiment_is_of_the_model_that_its_file_is_named_after(tmp_path):
+    phoenix = {"example_id": "e1", "input": {"question": "Why?"}, "output": "So."}
+    phoenix |= {"reference_output": {"answer": "Yes."}, "latency_ms": 900, "trace_id": "t"}
+    phoenix |= {"start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:02Z"}
+    bring(write(tmp_path / "gpt-mini.jsonl", [phoenix]))
+    answer = Response.objects.get()
+    assert (answer.candidate.name, answer.text, answer.seconds) == ("gpt-mini", "So.", 2.0)
+    assert (answer.prompt.text, answer.prompt.reference) == ("Why?", "Yes.")
+    assert format_of(tmp_path / "gpt-mini.jsonl") == "experiment"
 
 
 def test_what_only_looks_like_prompts_is_refused(tmp_path):

@@ -391,3 +391,85 @@ def test_more_votes_for_an_arena_with_votes_come_with_a_warning(pairs):
     with pairs.open("a") as file:
         file.write("0,A1,B1,left,w1,200\n")
     assert "already had 200 votes" in run("grown", pairs)
+
+
+PAIRS = "left,right,winner,other\nA,B,left,right\nB,A,tie,left\n"
+
+
+def test_the_same_bytes_read_in_another_way_are_refused_and_again_in_the_same_way_add_nothing(
+    tmp_path,
+):
+    path = tmp_path / "votes.csv"
+    path.write_text(PAIRS)
+    run("mine", path)
+    with pytest.raises(CommandError, match=r"votes.csv is already in this arena, read in another"):
+        run("mine", path, "--column", "winner=other")
+    run("other", path, "--column", "winner=other")
+    out = run("other", path, "--column", "winner=other")
+    assert "already imported, nothing to add" in out
+    with pytest.raises(CommandError, match="read in another way"):
+        run("other", path)
+    assert Vote.objects.filter(arena__slug="other").count() == 2
+    # The usual column, said aloud, is no other way.
+    out = run("mine", path, "--column", "winner=winner")
+    assert "already imported, nothing to add" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (("--column", "winner=left"), "for votes as a table, there is no left"),
+        (("--column", "winner=nobody"), "has no column 'nobody'. It has 'left', 'right', 'winner'"),
+        (
+            ("--column", "winner=other", "--column", "model_a=other"),
+            "The column 'other' cannot be both",
+        ),
+        (("--format", "pairs", "--column", "moon=other"), "have no field 'moon'"),
+        (("--column", "moon=other"), "No format has all the chosen fields: moon."),
+        (("--value", "left=moon"), "is read as 'moon', which is not one of left, right, tie"),
+    ],
+)
+def test_a_choice_that_makes_no_sense_is_refused(tmp_path, options, says):
+    path = tmp_path / "votes.csv"
+    path.write_text(PAIRS)
+    with pytest.raises(CommandError) as refused:
+        run("mine", path, *options)
+    assert says in str(refused.value)
+    assert not Arena.objects.exists()
+
+
+def test_columns_that_differ_in_letters_alone_are_refused_until_one_is_chosen(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,Winner,winner\nA,B,left,right\n")
+    with pytest.raises(CommandError, match=r"has the columns 'Winner' and 'winner', which are the"):
+        run("mine", path)
+    run("mine", path, "--column", "winner=winner")
+    assert Vote.objects.get().outcome == "right"
+
+
+def test_a_count_repeats_a_vote_and_is_refused_by_line_if_it_is_none(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner,count\nA,B,left,3\nB,A,tie,1.5\nB,A,tie,10001\n")
+    with pytest.raises(CommandError, match=r"line 3, column count: is '1.5', not a whole number"):
+        run("mine", path)
+    run("mine", path, "--skip-bad")
+    assert [*Vote.objects.order_by("source_row").values_list("source_row", "details")] == [
+        (n, {"line": 2}) for n in (1, 2, 3)
+    ]
+
+
+def test_votes_of_raters_who_saw_the_names_do_not_count(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("model_a,model_b,winner,anony\nA,B,model_a,False\nA,B,model_a,True\n")
+    run("mine", path)
+    assert [*Vote.objects.order_by("pk").values_list("uncounted", flat=True)] == ["chosen", None]
+    run("other", path, "--column", "blind=")
+    assert not Vote.objects.filter(arena__slug="other").exclude(uncounted=None).exists()
+
+
+def test_a_time_that_cannot_be_read_costs_the_time_and_is_said(tmp_path):
+    path = tmp_path / "votes.csv"
+    path.write_text("left,right,winner,cast_at\nA,B,left,yesterday\n")
+    out = run("mine", path)
+    assert "not used: 'cast_at (a time that cannot be read)'" in out
+    assert Vote.objects.count() == 1

@@ -34,7 +34,7 @@ from arena.models import (
 from arena.services import expiry, live
 from arena.services.arenas import delete_arena, update_arena
 from arena.services.budgets import budget_left
-from arena.services.candidates import retire_candidate
+from arena.services.candidates import merge_candidates, retire_candidate, undo_merges
 from arena.services.privacy import forget_rater, personal_data
 from arena.services.raters import rater_of_person
 from arena.tasks import sweep_calls
@@ -798,6 +798,17 @@ def test_an_archived_candidate_answers_no_more(ring: Arena) -> None:
         assert "live-1" not in (conversation.left.name, conversation.right.name)
 
 
+def test_a_merged_candidate_answers_again_once_that_is_undone(ring: Arena) -> None:
+    assert ring.live_of is not None
+    names = {one.name for one in ring.candidates.active()}
+    into, alias = ring.live_of.candidates.filter(name__in=names).order_by("pk")[:2]
+    merge_candidates(candidates=[alias], into=into, by=CLI, now=timezone.now())
+    assert {one.name for one in ring.candidates.active()} == names - {alias.name}
+    undo_merges(candidates=[alias], by=CLI)
+    assert {one.name for one in ring.candidates.active()} == names
+    assert ring.pairs.filter(shared_prompts=0).count() == 0
+
+
 def test_a_deleted_arena_takes_its_live_questions_along(ring: Arena, client: Client) -> None:
     assert ring.live_of is not None
     played_in(client, ring)
@@ -960,7 +971,9 @@ def test_what_a_server_quotes_in_its_error_is_not_kept(local: FakeServer) -> Non
     )
     answer(ask(ring))
     errors = set(Call.objects.values_list("error", flat=True))
-    assert errors == {"The server rejected the request."}
+    # The other request may have been closed before its answer came.
+    assert "The server rejected the request." in errors
+    assert not any(QUESTION in error for error in errors)
 
 
 def test_old_conversations_without_a_vote_go_with_all_that_is_theirs(

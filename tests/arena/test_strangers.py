@@ -221,6 +221,47 @@ def test_the_plainest_votes_are_read_from_every_container(ending: str, tmp_path:
     assert read(path) == usual
 
 
+@pytest.mark.parametrize("orient", ["columns", "split", "list", "named", "records"])
+def test_the_plainest_votes_are_read_however_json_holds_them(orient: str, tmp_path: Path) -> None:
+    usual, (head, *rows) = (
+        read(STRANGERS / "01-winner-is-name.csv"),
+        table_of("01-winner-is-name.csv")[0],
+    )
+    records = [dict(zip(head, row, strict=True)) for row in rows]
+    document: Any = {
+        "columns": {
+            name: {str(n): row[i] for n, row in enumerate(rows)} for i, name in enumerate(head)
+        },
+        "split": {"columns": head, "index": [*range(len(rows))], "data": rows},
+        "list": {name: [row[i] for row in rows] for i, name in enumerate(head)},
+        "named": {"version": 2, "battles": records},
+        "records": records,
+    }[orient]
+    path = tmp_path / "votes.json"
+    for indent in (None, 1):
+        path.write_text(json.dumps(document, indent=indent))
+        assert read(path) == usual
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Input.model_a,Input.model_b,Answer.winner,WorkerId",
+        "INPUT:left,INPUT:right,OUTPUT:result,ASSIGNMENT:worker_id",
+        "left_model,right_model,chosen_model,annotator_id",
+        "modelA,modelB,Preferred model,userId",
+        "model_name_1,model_name_2,which model is better?,user",
+    ],
+)
+def test_other_names_of_the_same_columns(head: str, tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text(f"{head}\noak,elm,elm,ann\nelm,oak,tie,bob\n")
+    assert read(path) == (
+        [("oak", "elm", "right", None, "ann"), ("elm", "oak", "tie", None, "bob")],
+        0,
+    )
+
+
 def test_equal_faults_are_counted_in_one_line() -> None:
     rejected = RejectedRows()
     for line in range(2, 30):

@@ -210,7 +210,7 @@ def counts_of(arena: Arena) -> bytes:
 
 
 def recount(arena: Arena) -> bytes:
-    return read_only(Vote.objects.live().filter(arena=arena)).pairs().pack()
+    return read_only(arena, Vote.objects.live().filter(arena=arena)).pairs().pack()
 
 
 @pytest.mark.parametrize(

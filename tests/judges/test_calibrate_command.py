@@ -289,8 +289,8 @@ def test_what_cannot_be_done_is_reported(arguments: list[str], says: str) -> Non
 
 
 def test_a_bad_label_stops_before_anything_is_written(tmp_path: Path) -> None:
-    path = write_labels(tmp_path, [pair_row(0), pair_row(1, label="best")])
-    with pytest.raises(CommandError, match="line 2, label: is 'best'"):
+    path = write_labels(tmp_path, [pair_row(0), pair_row(1, label="the best")])
+    with pytest.raises(CommandError, match="line 2, label: is 'the best'"):
         calibrate("--labels", path)
     assert not LabelSet.objects.exists()
     assert not Judge.objects.exists()

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -94,10 +94,14 @@ def cast_votes(left, right, outcome, **fields):
 
 @pytest.mark.parametrize(
     ("candidate", "reason"),
-    [(3, ""), (5, "archived"), (8, "unconnected"), (13, "no_votes"), (99, "gone")],
+    [
+        *[(3, ""), (5, "archived"), (8, "unconnected"), (13, "no_votes"), (99, "gone")],
+        (21, "merged"),
+    ],
 )
 def test_an_anchor_that_cannot_be_used_leaves_the_mean_in_charge(candidate: int, reason: str):
     cast = cast_votes([3, 5, 3, 8], [5, 3, 5, 3], [0, 0, 2, 0], archived=frozenset({5}))
+    cast = replace(cast, merged={21: 3})
     made = leaderboard(cast, anchored(candidate))
     assert made.settings["anchor"] == {"candidate": candidate, "score": 1114.0, "reason": reason}
     scores = {row.candidate_id: row.score for row in made.rows if row.score is not None}

@@ -47,7 +47,7 @@ def attacked(n_honest: int = HONEST, **fields: Any) -> tuple[Arena, Rater]:
 
 
 def counts_of(arena: Arena) -> bytes:
-    return read_only(Vote.objects.live().filter(arena=arena)).pairs().pack()
+    return read_only(arena, Vote.objects.live().filter(arena=arena)).pairs().pack()
 
 
 def test_rigged_votes_are_held_count_nowhere_and_the_leaderboard_says_how_many() -> None:

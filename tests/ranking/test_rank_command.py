@@ -258,7 +258,7 @@ def test_the_output_includes_further_findings(votes: Path) -> None:
     assert found["agreement"] is None  # each prompt and pair has one vote
     assert "ties" not in found
     assert sum(row["elo"] for row in found["standings"]) == pytest.approx(3000)
-    votes.write_text(ROUND + "B,A,right,p1,w1\nB,A,left,p1,w2\n")
+    votes.write_text(ROUND + "B,A,right,p1,w0\nB,A,left,p1,w2\n")
     agreement = ranked(votes)["agreement"]
     assert (agreement["n_pairs"], agreement["share"]) == (3, pytest.approx(1 / 3))
 
@@ -292,10 +292,10 @@ def test_other_names_and_spellings_give_the_same_ranking(votes: Path) -> None:
 
 
 def test_both_bad_votes_are_counted_apart_in_whatever_way_they_are_read(votes: Path) -> None:
-    votes.write_text(ROUND + "A,B,tie (bothbad),p1,w1\n")
+    votes.write_text(ROUND + "A,B,tie (bothbad),p1,w2\n")
     quick = ranked(votes)
     assert (quick["n_votes"], quick["n_both_bad"]) == (18, 1)
-    votes.write_text(ROUND + '\nA,B,"both_bad",p1,w1,\n')  # a blank line: read row by row
+    votes.write_text(ROUND + '\nA,B,"both_bad",p1,w2,\n')  # a blank line: read row by row
     assert ranked(votes) == quick
 
 
@@ -508,3 +508,25 @@ def test_an_anchor_is_named_where_no_database_answers(votes: Path) -> None:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert "A scores 1114" in done.stdout or "A should score 1114" in done.stdout
+
+
+def test_columns_and_values_can_be_chosen_and_what_is_not_used_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "v.csv"
+    path.write_text(
+        "question_id,model_a,model_b,judge,verdict,mood\n"
+        + "".join(f"q{n},{'oak,elm' if n % 2 else 'elm,oak'},ann,{n % 3},good\n" for n in range(30))
+    )
+    out, err = StringIO(), StringIO()
+    with pytest.raises(CommandError, match="'0', a code that could mean several things"):
+        call_command("rank", str(path), stdout=out, stderr=err)
+    chosen = ["--value", "0=left", "--value", "1=tie", "--value", "2=right"]
+    call_command("rank", str(path), "--json", *chosen, "--column", "rater=", stdout=out, stderr=err)
+    assert json.loads(out.getvalue())["n_votes"] == 30
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
+    path, err = tmp_path / "v.csv", StringIO()
+    rows = "".join(f"oak,elm,{side},ann,1700000000,x\n" for side in ("model_a", "model_b", "tie"))
+    path.write_text(f"model_a,model_b,winner,judge,tstamp,ip\n{rows}")
+    call_command("rank", str(path), stdout=StringIO(), stderr=err)
+    assert "Not used: 'ip'." in err.getvalue()

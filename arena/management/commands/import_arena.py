@@ -109,7 +109,7 @@ def format_preview(preview: ImportPreview) -> str:
             for value, means in file.values.items()
         ]
         lines += _unread_columns(file.unread)
-    return "\n".join(["Nothing was written. An import would add:", *lines])
+    return "\n".join(["Nothing was written. An import would add:", *lines, *preview.warnings])
 
 
 def _team_with_slug(slug: str) -> Team | None:
@@ -153,6 +153,7 @@ def format_report(report: ImportReport) -> str:
     lines = [head, *map(_format_file, report.files)]
     for path, unread in {file.path: file.unread for file in report.files}.items():
         lines += [f"  {path.name}: {line.strip()}" for line in _unread_columns(unread)]
+    lines += report.warnings
     added = sum(file.added for file in report.files if file.kind == "votes" and not file.known)
     votes = report.arena.votes.live().count()
     if 0 < added < votes:

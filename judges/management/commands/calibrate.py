@@ -72,7 +72,9 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("judge", metavar="JUDGE", help="a registered judge, or endpoint:model[@rubric]")
         against = parser.add_mutually_exclusive_group(required=True)
-        against.add_argument("--labels", type=Path, metavar="FILE", help="JSON Lines or CSV")
+        against.add_argument(
+            "--labels", type=Path, metavar="FILE", help="a table, JSON or JSON Lines"
+        )
         against.add_argument(
             "--uploaded", metavar="TEAM/NAME", help="labels that a team has uploaded"
         )

@@ -13,11 +13,14 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from arena.files.reader import FileError
 from arena.formats import opened, renamed
 from arena.formats.base import RejectedRows
+from arena.formats.warnings import Warnings
 from arena.management.commands import ProgressBars, add_format
+from arena.validation import join_names
 from ranking.anchor import Anchor
 from ranking.votes import RATERS, BadFileError, VoteTable, read_file
 
 FURTHEST = 1_000_000  # from 0; beyond, the digits of a score would not tell two candidates apart
+MERGE = "They are ranked apart. If they are one, name them {into} throughout."
 CLUSTERS = ("auto", "prompt", "prompt_pair", "unit", "rater", "none")
 
 
@@ -73,10 +76,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
     def handle(self, *args: Any, path: Path, **options: Any) -> None:
-        places = {path: path}
+        places, warnings = {path: path}, Warnings()
         try:
             with opened([path]) as places, ThreadPoolExecutor(1) as pool:
-                reading = pool.submit(_read_votes, places[path], options)
+                reading = pool.submit(_read_votes, places[path], options, warnings)
                 # Loading SciPy takes as long as reading a million votes.
                 from ranking import rank_file  # noqa: PLC0415  (meanwhile)
                 from ranking.question import Question  # noqa: PLC0415  (as above)
@@ -107,9 +110,15 @@ class Command(BaseCommand):
         if bad := rejected.count:
             lines = renamed(str(rejected), places)
             self.stderr.write(f"{lines}\n{bad:,} bad row{'s' * (bad > 1)} skipped.")
+        if unread := list(warnings.unread):
+            self.stderr.write(f"Not used: {join_names(unread)}.")
+        for sentence in warnings.sentences(MERGE):
+            self.stderr.write(sentence)
 
 
-def _read_votes(path: Path, options: dict[str, Any]) -> tuple[VoteTable, RejectedRows]:
+def _read_votes(
+    path: Path, options: dict[str, Any], warnings: Warnings
+) -> tuple[VoteTable, RejectedRows]:
     with ProgressBars(quiet=False, unit="B") as progress:
         return read_file(
             path,
@@ -118,6 +127,7 @@ def _read_votes(path: Path, options: dict[str, Any]) -> tuple[VoteTable, Rejecte
             values=dict(options["value"]),
             skip_bad=options["skip_bad"],
             progress=lambda *told: progress("reading", *told),
+            warnings=warnings,
         )
 
 

@@ -67,9 +67,14 @@ class Command(BaseCommand):
         line = board.line
         self.stdout.write("")
         self._say(f"{board_name(line)}: {line['n_votes']:,} votes")
+        merged: dict[int, list[str]] = {}
+        for alias, into in line.get("merged", ()):
+            merged.setdefault(into, []).append(_name(file, alias))
+        for into, aliases in merged.items():
+            self._say(f"Counted as {_name(file, into)}: {', '.join(aliases)}.")
         for row in sorted(board.standings, key=lambda row: (row["rank"] is None, row["rank"])):
             interval = f"{_number(row['low'])} to {_number(row['high'])}"
-            name = file.candidates.get(row["candidate"], f"candidate {row['candidate']}")
+            name = _name(file, row["candidate"])
             rank = "-" if row["rank"] is None else f"{row['rank']:.0f}"
             score = _number(row["score"])
             self._say(f"{rank:>4}  {score:>8}  {interval:<20}  {name}")
@@ -84,6 +89,10 @@ class Command(BaseCommand):
 
     def _say(self, line: str) -> None:
         self.stdout.write(_plain(line))
+
+
+def _name(file: LogFile, candidate: int) -> str:
+    return file.candidates.get(candidate, f"candidate {candidate}")
 
 
 def _plain(line: str) -> str:
