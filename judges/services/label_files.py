@@ -135,6 +135,8 @@ def labels_in(
         Source.of(path.read_bytes(), str(path), guess=False)
     except OSError as error:
         raise unreadable(path, error) from None
+    # Files of our own call it so.
+    columns = {"winner" if name == "label" else name: c for name, c in (columns or {}).items()}
     # Who chooses all that a published data set needs has another file, with other values.
     layouts = sorted(LAYOUTS, key=lambda one: one.name not in FREE and _is_chosen(one, columns))
     layout = recognise(path, layouts, columns)

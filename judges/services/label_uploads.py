@@ -127,9 +127,10 @@ def preview_labels(upload: LabelUpload) -> LabelPreview:
 
 
 def _preview(path: Path, upload: LabelUpload) -> LabelPreview:
-    usual, unknown = _layout_of(path), Foreign(UNKNOWN)
-    fields = {} if usual is None else usual.mapping(path)[0]
-    names, samples = unknown.mapping(path)[1][:MOST_COLUMNS], unknown.samples(path)
+    usual = _layout_of(path)
+    first = usual or Foreign(UNKNOWN)
+    (fields, names), samples = first.mapping(path), first.samples(path)
+    names = names[:MOST_COLUMNS]
     if upload.roles:
         roles = {name: upload.roles.get(place, "") for place, name in enumerate(names)}
     else:

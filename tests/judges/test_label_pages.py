@@ -100,6 +100,18 @@ def test_a_member_sees_a_file_before_it_is_saved(member: Client, team: Team) -> 
     assert (entry.subject, entry.user.username) == ("Our labels", "mia")
 
 
+def test_the_same_file_is_saved_once(member: Client, team: Team) -> None:
+    page = send(member, team, lines(PAIRS))
+    again(member, page)
+    refused = again(member, page, name="Twice")
+    assert "The team already has these labels, as labels.jsonl." in refused.content.decode()
+    assert (
+        "already has labels called"
+        in again(member, send(member, team, lines(PAIRS[:2]))).content.decode()
+    )
+    assert LabelSet.objects.count() == 1
+
+
 def test_a_file_is_called_by_its_name_unless_another_is_given(member: Client, team: Team) -> None:
     again(member, send(member, team, lines(PAIRS), "of <b>us.jsonl"))
     assert LabelSet.objects.get().name == "of <b>us.jsonl"
@@ -186,6 +198,16 @@ def test_a_file_of_one_kind_can_become_one_of_another(member: Client, team: Team
     assert page.context["preview"].file.kind == "scores"
     again(member, page)
     assert LabelSet.objects.get().items.get().labels.get().score == 4
+
+
+def test_the_columns_are_those_by_which_a_file_is_recognised(member: Client, team: Team) -> None:
+    rows = [{**row, "more, than, the, others, of, this, row": ""} for row in PAIRS]
+    page = send(member, team, table(rows).replace(b",", b";").replace(b"; ", b", "), "labels.csv")
+    assert [column.name for column in page.context["preview"].columns] == list(rows[0])
+    page = again(member, page, "preview", **{choice(page, "rater"): ""})
+    assert page.context["preview"].columns[4].role == ""
+    again(member, page)
+    assert LabelSet.objects.get().items.count() == 12
 
 
 def test_two_columns_cannot_be_the_same(member: Client, team: Team) -> None:
