@@ -65,7 +65,9 @@ def _preview_or_save(request: HttpRequest, team: Team, form: LabelsForm) -> Http
             assert preview.file is not None, "checked by the form"
             with errors_in(form):
                 stored = upload_labels(team=team, name=name, file=preview.file, by=by)
-                messages.success(request, f"{stored} saved. Trials of rubrics can use it.")
+                has_pairs = stored.kind == LabelSet.Kind.PAIRS
+                use = "Trials of rubrics" if has_pairs else "The command calibrate --uploaded"
+                messages.success(request, f"{stored} saved. {use} can use it.")
                 return redirect("team_labels", team.slug)
     else:
         key = key or keep_file(team=team, upload=upload, by=by)
