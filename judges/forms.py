@@ -1,18 +1,21 @@
 """The forms of judge runs, an arena's judging criteria and a team's baseline."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
 from django import forms
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.html import format_html
 
 from arena.actors import ANONYMOUS, Actor
 from arena.calls.money import dollars
 from arena.calls.prices import known_models
 from arena.endpoints import all_endpoints
+from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS
+from arena.formats.records import SUFFIXES
 from arena.forms.base import CapForm, DollarsField, candidate_choices
 from arena.models import Arena, Run, Team
 from arena.models.fields import length_limit
@@ -23,6 +26,7 @@ from judges.models import Judge, LabelSet
 from judges.models.judges import SCRIPTED
 from judges.models.rubrics import FILE_COLUMNS, REASON_LIMIT
 from judges.permissions import listed_judges, listed_label_sets, steered_arenas, usable_judges
+from judges.services.label_uploads import ROLES, LabelPreview
 from judges.services.orders import MOST_JUDGES
 from judges.services.planning import MOST_PER_PAIR, PER_PAIR, OrderOptions
 from judges.services.quotes import expected_costs, is_measured
@@ -54,6 +58,15 @@ ORDER_POLICIES = [
 
 
 MOST_TRIED = 2000
+# A choice for a column, or for a value of one, by their places.
+PLACES = re.compile(r"(?:column|value)-(?P<column>[0-9]{1,4})(?:-(?P<value>[0-9]{1,4}))?")
+LABEL_MEANINGS = [
+    ("left", "First is better"),
+    ("right", "Second is better"),
+    ("tie", "Tie"),
+    ("both_bad", "Both are bad"),
+    ("skip", "No label"),
+]
 
 
 def file_field(name: str, rows: int, help_text: str) -> forms.CharField:
@@ -466,6 +479,90 @@ class ImportRubricForm(forms.Form):
     )
 
 
+class LabelsForm(forms.Form):
+    """A file of labels. `kept` is the key to a file that was previewed.
+
+    `preview` adds a choice for each of its columns, and for each value of its labels.
+    """
+
+    file = forms.FileField(
+        required=False,
+        widget=forms.FileInput(attrs={"accept": ",".join(SUFFIXES)}),
+        error_messages={"empty": "The file is empty."},
+        help_text=f"CSV, JSON, JSON Lines, Parquet or Excel, with up to {AT_MOST_ROWS:,} rows and "
+        f"{AT_MOST_BYTES // 1_000_000} MB. You see how it is read before anything is saved.",
+    )
+    name = forms.CharField(
+        required=False,
+        max_length=length_limit(LabelSet, "name"),
+        help_text="By default, the file’s name.",
+    )
+    skip_bad = forms.BooleanField(label="Skip bad rows", required=False)
+    kept = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, preview: LabelPreview | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.preview = preview
+        if preview is None:
+            del self.fields["skip_bad"]
+            return
+        self.fields["name"].help_text = ""
+        del self.fields["file"]
+        if not preview.bad:
+            del self.fields["skip_bad"]
+        roles = [("", "Not used"), *((role, ROLES[role]) for role in preview.roles)]
+        for column in preview.columns:
+            self.fields[f"column-{column.place}"] = forms.ChoiceField(
+                label=column.name, required=False, choices=roles, initial=column.role
+            )
+        for number, (value, meaning) in enumerate(preview.values.items()):
+            asked = [] if meaning else [("", "Choose")]
+            self.fields[f"value-{preview.labels_at}-{number}"] = forms.ChoiceField(
+                label=value, required=False, choices=[*asked, *LABEL_MEANINGS], initial=meaning
+            )
+
+    @property
+    def columns(self) -> list[tuple[forms.BoundField, list[str]]]:
+        """The choice for each column, with its first values."""
+        columns = self.preview.columns if self.preview else []
+        return [(self[f"column-{column.place}"], column.samples) for column in columns]
+
+    @property
+    def values(self) -> list[forms.BoundField]:
+        return [field for field in self if field.name.startswith("value-")]
+
+    @property
+    def file_fields(self) -> list[forms.BoundField]:
+        return [field for field in self if not PLACES.fullmatch(field.name)]
+
+    def clean(self) -> dict[str, Any]:
+        super().clean()
+        if not self.cleaned_data.get("file") and not self.data.get("kept") and not self.errors:
+            self.add_error("file", "Choose a file.")
+        return self.cleaned_data
+
+    def can_save(self) -> bool:
+        """Whether the previewed file can be stored; if not, the form says why."""
+        assert self.preview is not None, "what was not read cannot be saved"
+        if self.is_valid() and self.preview.file is None:
+            self.add_error(None, "There are no labels to save yet.")
+        elif self.is_valid() and self.preview.bad and not self.cleaned_data["skip_bad"]:
+            self.add_error("skip_bad", "Correct these rows in the file, or skip them.")
+        return self.is_valid()
+
+    def chosen(self) -> tuple[dict[int, str], dict[tuple[int, int], str]]:
+        """Return what was chosen for columns and values, by their places."""
+        columns, values = {}, {}
+        for name, chosen in self.data.items():
+            if match := PLACES.fullmatch(name):
+                place, number = int(match["column"]), match["value"]
+                if number is None:
+                    columns[place] = chosen
+                else:
+                    values[place, int(number)] = chosen
+        return columns, values
+
+
 class TrialForm(CapForm):
     """A trial of a version of a rubric: with which judge, on which labels."""
 
@@ -485,14 +582,22 @@ class TrialForm(CapForm):
     def __init__(self, *args: Any, team: Team, actor: Actor, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.arenas = {f"arena:{arena.slug}": arena for arena in team.arenas.listed()}
-        files = listed_label_sets(actor).filter(from_arena=False, kind=LabelSet.Kind.PAIRS)
+        # Of those who see the trial, all must see its labels.
+        usable = Q(team=team) | Q(from_arena=False, from_team=False)
+        files = listed_label_sets(actor).filter(usable, kind=LabelSet.Kind.PAIRS)
         self.label_sets = {f"set:{labels.pk}": labels for labels in files.order_by("name")}
         judge, labels = self.fields["judge"], self.fields["labels"]
         assert isinstance(judge, forms.ModelChoiceField)
         assert isinstance(labels, forms.ChoiceField)
         judge.queryset = judges_to_try(actor)
         arenas = [(name, f"Human votes in {arena}") for name, arena in self.arenas.items()]
-        labels.choices = arenas + [(name, str(file)) for name, file in self.label_sets.items()]
+        labels.choices = [
+            *arenas,
+            *(
+                (name, f"{file}, uploaded" if file.team_id else str(file))
+                for name, file in self.label_sets.items()
+            ),
+        ]
 
     @property
     def source(self) -> Arena | LabelSet:

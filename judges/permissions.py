@@ -29,10 +29,13 @@ def steered_arenas(actor: Actor) -> QuerySet[Arena]:
 
 
 def listed_label_sets(actor: Actor) -> QuerySet[LabelSet]:
-    """Files of labels, and what was made from an arena that is listed for `actor`."""
+    """Files of the site, those of the actor's teams, and what was made from an arena that is listed
+    for `actor`."""
     if actor.is_operator:
         return LabelSet.objects.all()
-    return LabelSet.objects.filter(Q(from_arena=False) | Q(arena__in=listed_arenas(actor)))
+    of_site = Q(from_arena=False, from_team=False)
+    own = Q(team__in=actor.teams_seen())
+    return LabelSet.objects.filter(of_site | own | Q(arena__in=listed_arenas(actor)))
 
 
 def listed_calibrations(actor: Actor) -> QuerySet[Calibration]:

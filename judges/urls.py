@@ -16,6 +16,7 @@ from judges.views import (
     disagreements,
     experiments,
     judges,
+    labels,
     model_servers,
     operators,
     orders,
@@ -30,6 +31,7 @@ from ranking.urls import ExportName
 IN_ARENA = "a/<slug:slug>/runs"
 VERDICT = "<int:pk>/verdicts/<int:judgement>"
 EXPERIMENT = "experiments/<slug:slug>"
+LABELS = "teams/<slug:slug>/labels"
 RUBRICS = "teams/<slug:slug>/rubrics"
 RUBRIC = f"{RUBRICS}/<slug:rubric>"
 VERSION = f"{RUBRIC}/versions/<int:number>"
@@ -56,6 +58,9 @@ page_urls = [
     path(f"{EXPERIMENT}/stop/", experiments.stop, name="stop_experiment"),
     path(f"{EXPERIMENT}/twin/", experiments.start_twin, name="start_twin"),
     path(f"{EXPERIMENT}/delete/", experiments.delete, name="delete_experiment"),
+    path(f"{LABELS}/", labels.team_labels, name="team_labels"),
+    path(f"{LABELS}/new/", labels.new_labels, name="new_labels"),
+    path(f"{LABELS}/<int:pk>/delete/", labels.delete_labels, name="delete_labels"),
     path(f"{RUBRICS}/", rubrics.team_rubrics, name="team_rubrics"),
     path(f"{RUBRICS}/new/", rubrics.new_rubric, name="new_rubric"),
     path(f"{RUBRICS}/import/", rubrics.import_rubric, name="import_rubric"),

@@ -25,8 +25,10 @@ from arena.models import (
 )
 from arena.services import invitations, runs, tokens, webhooks
 from arena.services.runs import order_run
-from judges.models import Experiment, RubricVersion
+from judges.models import Experiment, LabelSet, RubricVersion
 from judges.services import experiments
+from judges.services.label_files import LabelFile, LabelledItem
+from judges.services.labels import upload_labels
 from judges.services.orders import prepare_order
 from judges.services.planning import OrderOptions
 from judges.services.registry import spec_named
@@ -96,6 +98,11 @@ class Stage:
 
     def rubric(self) -> RubricVersion:
         return write_version(self.team, by=self.by)
+
+    def labels(self) -> LabelSet:
+        item = LabelledItem("Why?", "So.", "No.", "", "", "", 0, labels={"": "left"})
+        file = LabelFile(LabelSet.Kind.PAIRS, [item])
+        return upload_labels(team=self.team, name="ours", file=file, by=self.by)
 
     def experiment(self) -> Experiment:
         """One draft, on five prompts."""

@@ -39,6 +39,7 @@ from arena.services import (
 )
 from arena.services.responses import Upload, import_upload
 from judges.services import decisions, experiments, rubrics
+from judges.services.labels import remove_labels
 from tests.audit_actions import actions
 from tests.audit_stage import Stage, set_stage
 from tests.factories import make_arena, make_candidate, make_empty_team
@@ -350,6 +351,8 @@ ACTS |= {
 ACTS |= {
     "ordered a run of judges": lambda on: on.judgements(),
     "wrote a rubric": lambda on: on.rubric(),
+    "uploaded labels": lambda on: on.labels(),
+    "deleted labels": lambda on: remove_labels(label_set=on.labels(), by=on.by),
     "deleted a rubric": lambda on: rubrics.remove_rubric(rubric=on.rubric().rubric, by=on.by),
     "paused a run of answers": lambda on: runs.pause(run=on.answers(), by=on.by),
     "paused a run of judges": lambda on: runs.pause(run=on.judgements(), by=on.by),

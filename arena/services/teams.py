@@ -144,7 +144,7 @@ def loss_of_team(team: Team) -> str:
     """Return a sentence about what is lost when the team is deleted."""
     return (
         f"Deleting {team} also permanently deletes its memberships, API tokens, webhooks, rubrics "
-        "that no judge has used, and audit log."
+        "that no judge has used, labels that no judge was asked about, and audit log."
     )
 
 

@@ -22,7 +22,9 @@ class RunJudge(models.Model):
 
     run = models.ForeignKey(Run, models.CASCADE, related_name="run_judges")
     epoch = models.ForeignKey(Epoch, models.PROTECT, related_name="run_judges")
-    labels_in = models.ForeignKey(LabelSet, models.PROTECT, null=True, blank=True, related_name="+")
+    labels_in = models.ForeignKey(
+        LabelSet, models.PROTECT, null=True, blank=True, related_name="run_judges"
+    )
     own_family = models.BooleanField(default=False)
     hopeless_at = models.DateTimeField(null=True, blank=True)
 

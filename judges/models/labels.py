@@ -1,19 +1,39 @@
 """Human labels that judges are calibrated against."""
 
+from typing import Any
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from arena import outcomes
-from arena.models import Arena
+from arena.models import Arena, Team
 from arena.models.constraints import check, unique
+from arena.models.fields import Check
+from arena.validation import clean_visible_name
+
+LONGEST_NAME = 200
+
+
+def keep_if_used(collector: Any, field: Any, sets: Any, using: str) -> None:
+    """What a deleted team leaves: labels that judges were asked about, because verdicts depend on
+    them."""
+    unused = sets.filter(pk__in=LabelSet.objects.unused().values("pk"))
+    models.SET_NULL(collector, field, sets.exclude(pk__in=unused.values("pk")), using)
+    models.CASCADE(collector, field, unused, using)
+
+
+class LabelSetQuerySet(models.QuerySet["LabelSet"]):
+    def unused(self) -> "LabelSetQuerySet":
+        """Those that no judge was asked about."""
+        return self.filter(run_judges=None, trials=None, calibrations=None, canaries=None)
 
 
 class LabelSet(models.Model):
     """A file of labels, or an arena's human votes or honeypots; identified by its content.
 
-    Sets made from an arena are listed for those who see the arena; once it is deleted, for
-    operators.
+    A file that was uploaded belongs to its team, and only the team sees it. Sets made from an arena
+    are listed for those who see the arena. Once team or arena is deleted, only operators see them.
     """
 
     class Kind(models.TextChoices):
@@ -21,17 +41,30 @@ class LabelSet(models.Model):
         SCORES = "scores", "Scores of single answers"
         HONEYPOTS = "honeypots", "Honeypots"
 
-    name = models.CharField(max_length=200, unique=True)
+    name = models.CharField(
+        max_length=LONGEST_NAME, validators=[Check(clean_visible_name, limit=LONGEST_NAME)]
+    )
     kind = models.CharField(max_length=10, choices=Kind)
-    digest = models.CharField(max_length=64, unique=True)
+    digest = models.CharField(max_length=64)
     from_arena = models.BooleanField(default=False, db_default=False)
     arena = models.ForeignKey(Arena, models.SET_NULL, null=True, blank=True, related_name="+")
+    from_team = models.BooleanField(default=False, db_default=False)
+    team = models.ForeignKey(Team, keep_if_used, null=True, blank=True, related_name="label_sets")
     created_at = models.DateTimeField(db_default=Now())
+
+    objects = LabelSetQuerySet.as_manager()
 
     class Meta:
         constraints = [
+            # A team's sets say nothing about those of others: each may have the same name and text.
+            unique("label_set_name_once", "name", where=Q(from_team=False)),
+            unique("label_set_digest_once", "digest", where=Q(from_team=False)),
+            unique("label_set_name_once_per_team", "team", "name"),
+            unique("label_set_digest_once_per_team", "team", "digest"),
             check("label_set_kind_known", Q(kind__in=["pairs", "scores", "honeypots"])),
             check("label_set_arena_is_its_source", Q(arena=None) | Q(from_arena=True)),
+            check("label_set_team_is_its_source", Q(team=None) | Q(from_team=True)),
+            check("label_set_has_one_source", Q(from_arena=False) | Q(from_team=False)),
         ]
 
     def __str__(self) -> str:

@@ -21,7 +21,7 @@ class RubricTrial(models.Model):
     version = models.ForeignKey(RubricVersion, models.CASCADE, related_name="trials")
     before = models.ForeignKey(Judge, models.PROTECT, related_name="+")
     after = models.ForeignKey(Judge, models.PROTECT, related_name="+")
-    labels_in = models.ForeignKey(LabelSet, models.CASCADE, related_name="+")
+    labels_in = models.ForeignKey(LabelSet, models.CASCADE, related_name="trials")
     pairs = models.PositiveIntegerField()
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="+"

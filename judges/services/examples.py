@@ -24,9 +24,10 @@ def examples_from(
     """
     if not 0 < n <= MOST_EXAMPLES:
         raise JudgeError(f"A judge is shown 1 to {MOST_EXAMPLES} examples, not {n}.")
-    label_set = LabelSet.objects.filter(name=name).first()
+    without_team = LabelSet.objects.filter(from_team=False)
+    label_set = without_team.filter(name=name).first()
     if label_set is None:
-        names = ", ".join(LabelSet.objects.values_list("name", flat=True)) or "none"
+        names = ", ".join(without_team.values_list("name", flat=True)) or "none"
         raise JudgeError(f"There are no labels called {name!r}. Known: {names}.")
     try:
         return draw_examples(_example_pool(label_set, rubric_named(rubric, by)), n, seed)

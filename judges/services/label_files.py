@@ -2,18 +2,21 @@
 
 import hashlib
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from arena.files.reader import FileError, Source, unreadable
 from arena.files.rows import LabelRow
+from arena.formats.base import Layout
 from arena.formats.labels import LAYOUTS
 from arena.formats.records import Foreign, recognise, unknown_layout
 from arena.outcomes import mirror
 from arena.validation import InputError, numbered, quoted
 
 MOST_SHOWN = 20
+FREE = ("pairs", "scores", "preferences")  # the layouts that are nobody's data set
 NEEDS = (
     "Labels need prompt, response_1, response_2 and label; scores need prompt, response and score "
     "(docs/reference/judge-files.md)."
@@ -23,7 +26,12 @@ ItemKey = tuple[str, str, str, str, str]
 
 
 class LabelsError(Exception):
-    """A file with rows that cannot be used; the message names line, column and reason of each."""
+    """A file with `count` rows that cannot be used; the message names line, column and reason of
+    each."""
+
+    def __init__(self, message: str, count: int = 0) -> None:
+        super().__init__(message)
+        self.count = count
 
 
 @dataclass
@@ -89,6 +97,7 @@ def read_labels(
     columns: Mapping[str, str] | None = None,
     values: Mapping[str, str] | None = None,
     skip_bad: bool = False,
+    most_rows: int = sys.maxsize,
 ) -> LabelFile:
     """Read and check a whole file.
 
@@ -98,6 +107,10 @@ def read_labels(
     collected = _Collected()
     problems: list[tuple[int, InputError]] = []
     for row in labels_in(path, columns, values).rows(path, "labels"):
+        if row.number > most_rows:
+            raise FileError(
+                f"{path} has more than {most_rows:,} rows. Split it, or use calibrate --labels."
+            )
         try:
             if isinstance(row.content, InputError):
                 raise row.content
@@ -105,7 +118,7 @@ def read_labels(
         except InputError as error:
             problems.append((row.line, error))
     if problems and not skip_bad:
-        raise LabelsError(_list_problems(path, problems, "Nothing was read"))
+        raise LabelsError(_list_problems(path, problems, "Nothing was read"), len(problems))
     if not collected.items:
         raise FileError(f"{path} has no labels.")
     notes = [_list_problems(path, problems, "Skipped")] if problems else []
@@ -122,11 +135,19 @@ def labels_in(
         Source.of(path.read_bytes(), str(path), guess=False)
     except OSError as error:
         raise unreadable(path, error) from None
-    layout = recognise(path, LAYOUTS, columns)
+    # Files of our own call it so.
+    columns = {"winner" if name == "label" else name: c for name, c in (columns or {}).items()}
+    # Who chooses all that a published data set needs has another file, with other values.
+    layouts = sorted(LAYOUTS, key=lambda one: one.name not in FREE and _is_chosen(one, columns))
+    layout = recognise(path, layouts, columns)
     if layout is None:
         known = {layout.name: layout for layout in LAYOUTS}
         raise FileError(f"{path} has no labels that are read. {unknown_layout(path, known, NEEDS)}")
     return Foreign(layout, columns, values)
+
+
+def _is_chosen(layout: Layout, columns: Mapping[str, str] | None) -> bool:
+    return all(any(name in (columns or ()) for name in group) for group in layout.needed)
 
 
 def _list_problems(path: Path, problems: list[tuple[int, InputError]], effect: str) -> str:

@@ -1,4 +1,4 @@
-"""Label sets: stored once for each content, and drawn from by seed."""
+"""Label sets: stored once for each content, uploaded by teams, and drawn from by seed."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,8 +6,14 @@ from dataclasses import replace
 from itertools import permutations
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
-from arena.models import Arena
+from arena.actors import Actor
+from arena.errors import ServiceError
+from arena.models import Arena, Team
+from arena.models.fields import clean_field
+from arena.services.audit import record
+from arena.validation import InputError
 from judges.core.calibration.items import Sampling
 from judges.core.calibration.pairs import NO_TWO_PEOPLE
 from judges.models import Label, LabelItem, LabelSet
@@ -17,12 +23,53 @@ from ranking.stats.bootstrap import Estimate
 BATCH = 500
 
 
-def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> LabelSet:
-    """Store the labels of a file; the same content is stored only once.
+class LabelSetError(ServiceError):
+    """Labels that cannot be stored or deleted; the message says why."""
 
-    `name` is for people. `arena` is the one whose votes they are, if any.
+
+@transaction.atomic
+def upload_labels(*, team: Team, name: str, file: LabelFile, by: Actor) -> LabelSet:
+    """Store a team's labels, which only the team sees. Raises LabelSetError."""
+    try:
+        name = clean_field(LabelSet, "name", name)
+    except InputError as error:
+        raise LabelSetError(f"The name {error.reason}.", field="name") from None
+    # The team's row, because two people may upload at once.
+    Team.objects.select_for_update(no_key=True).get(pk=team.pk)
+    if stored := stored_labels(file, team):
+        raise LabelSetError(f"The team already has these labels, as {stored}.")
+    if team.label_sets.filter(name=name).exists():
+        raise LabelSetError(f"The team already has labels called {name}.", field="name")
+    stored = add_labels(file=file, name=name, team=team)
+    items = len(file.items)
+    record(team=team, by=by, action="uploaded labels", subject=name, items=items)
+    return stored
+
+
+@transaction.atomic
+def remove_labels(*, label_set: LabelSet, by: Actor) -> None:
+    """Delete a team's labels that no judge was asked about. Raises LabelSetError."""
+    found = LabelSet.objects.filter(pk=label_set.pk)
+    if not found.select_for_update():  # waits for a trial that is being started
+        return
+    if not found.unused():
+        raise LabelSetError(
+            f"Judges were asked about {label_set}, and their verdicts depend on these labels, so "
+            "they cannot be deleted."
+        )
+    record(team=label_set.team, by=by, action="deleted labels", subject=label_set)
+    label_set.delete()
+
+
+def add_labels(
+    *, file: LabelFile, name: str, arena: Arena | None = None, team: Team | None = None
+) -> LabelSet:
+    """Store the labels of a file; the same content is stored only once, and once for each team.
+
+    `name` is for people. `arena` is the one whose votes they are, and `team` whose file it is, if
+    any.
     """
-    if stored := stored_labels(file):
+    if stored := stored_labels(file, team):
         return stored
     items = items_of(file)
     labels = [
@@ -32,7 +79,7 @@ def add_labels(*, file: LabelFile, name: str, arena: Arena | None = None) -> Lab
         for item, labelled in zip(items, file.items, strict=True)
         for rater, label in labelled.labels.items()
     ]
-    return store_once(file.digest, items, labels, name=name, kind=file.kind, arena=arena)
+    return store_once(file.digest, items, labels, name=name, kind=file.kind, arena=arena, team=team)
 
 
 def selected(
@@ -78,13 +125,13 @@ def agreement_of_raters(file: LabelFile) -> Estimate:
     return replace(found, n=found.n // 2)  # each two labels are there both ways round
 
 
-def stored_labels(file: LabelFile) -> LabelSet | None:
-    """Return the set with the labels of this file, if it is stored."""
-    return _set_with_digest(file.digest)
+def stored_labels(file: LabelFile, team: Team | None = None) -> LabelSet | None:
+    """Return the set with the labels of this file, if it is stored for the team, or for none."""
+    return _sets_of(team).filter(digest=file.digest).first()
 
 
-def _set_with_digest(digest: str) -> LabelSet | None:
-    return LabelSet.objects.filter(digest=digest).first()
+def _sets_of(team: Team | None) -> QuerySet[LabelSet]:
+    return LabelSet.objects.filter(team=team, from_team=team is not None)
 
 
 def items_of(file: LabelFile) -> list[LabelItem]:
@@ -123,6 +170,7 @@ def store_once(
     name: str,
     kind: str,
     arena: Arena | None,
+    team: Team | None = None,
 ) -> LabelSet:
     """Store unsaved items and their labels in one transaction, or return the set with this digest.
 
@@ -130,14 +178,16 @@ def store_once(
     """
     try:
         with transaction.atomic():
-            if stored := _set_with_digest(digest):
+            if stored := _sets_of(team).filter(digest=digest).first():
                 return stored
             label_set = LabelSet.objects.create(
-                name=_free_name(name),
+                name=_free_name(name, team),
                 kind=kind,
                 digest=digest,
                 from_arena=arena is not None,
                 arena=arena,
+                from_team=team is not None,
+                team=team,
             )
             for item in items:
                 item.labels_in = label_set
@@ -145,16 +195,16 @@ def store_once(
             Label.objects.bulk_create(labels, batch_size=BATCH)
             return label_set
     except IntegrityError:  # somebody else stored the same set at the same moment
-        label_set_of_other = _set_with_digest(digest)
+        label_set_of_other = _sets_of(team).filter(digest=digest).first()
         if label_set_of_other is None:
             raise
         return label_set_of_other
 
 
-def _free_name(name: str) -> str:
+def _free_name(name: str, team: Team | None) -> str:
     """Return `name`, with a number if another set has it."""
     free, number = name[:200], 1
-    while LabelSet.objects.filter(name=free).exists():
+    while _sets_of(team).filter(name=free).exists():
         number += 1
         free = f"{name[:190]} ({number})"
     return free

@@ -28,7 +28,7 @@ from judges.services.label_runs import (
     quote_label_run,
     usable_items,
 )
-from judges.services.labels import add_labels, drawn, items_of
+from judges.services.labels import add_labels, drawn, items_of, stored_labels
 from judges.services.quotes import Quote
 from judges.services.registry import JudgeError, register_judge, spec_of
 from judges.services.rubrics import read_version
@@ -205,7 +205,7 @@ def stored_items(labels: LabelFile | LabelSet, items: Sequence[LabelItem]) -> li
     if isinstance(labels, LabelSet):
         return list(items)
     keys = [item.key for item in items]
-    stored = LabelItem.objects.filter(labels_in__digest=labels.digest, key__in=keys)
+    stored = LabelItem.objects.filter(labels_in=stored_labels(labels), key__in=keys)
     rows = {item.key: item for item in stored}
     return [rows.get(item.key, item) for item in items]
 

@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 from django.core.management import CommandError
 
+from arena.actors import CLI, Actor
 from arena.calls.models import Call
-from arena.models import Arena, Run, Vote
+from arena.models import Arena, Run, Team, Vote
 from judges.models import Calibration, Judge, Judgement, Label, LabelSet
+from judges.permissions import listed_calibrations
+from judges.services.label_files import read_labels
+from judges.services.labels import upload_labels
 from judges.services.quotes import MEASURED
 from tests.factories import make_arena, make_person
 from tests.judges.fake_server import FakeServer, Sent, completion, fails, nonce_of, prefers
@@ -19,6 +23,7 @@ from tests.judges.helpers import (
     answer_verdicts,
     is_verdict_request,
     issue_pair,
+    make_member,
     pair_row,
     run_command,
     vote_on,
@@ -39,6 +44,23 @@ def labels(folder: Path, n: int = 20) -> Path:
 def score_by_number(body: dict[str, Any]) -> Sent:
     number = int(re.findall(r"Why (\d+)", body["messages"][1]["content"])[0])
     return completion(f"Reasons.\nVERDICT-{nonce_of(body)}: {number % 4 + 1}")
+
+
+@pytest.mark.usefixtures("worker")
+def test_labels_that_a_team_has_uploaded(tmp_path: Path, local: FakeServer, team: Team) -> None:
+    local.otherwise = answer_verdicts(prefers("GOOD"))
+    file = read_labels(Path(labels(tmp_path)))
+    uploaded = upload_labels(team=team, name="ours", file=file, by=CLI)
+    said = calibrate("--uploaded", f"{team.slug}/ours", judge=LOCAL)
+    assert "20 verdicts, 40 calls" in said
+    calibration = Calibration.objects.get()
+    assert calibration.label_set == LabelSet.objects.get() == uploaded
+    # What is measured on a team's labels is shown to the team alone.
+    insider = Actor(user=make_member(team))
+    assert list(listed_calibrations(insider)) == [calibration]
+    assert not listed_calibrations(Actor())
+    with pytest.raises(CommandError, match=f"Uploaded: {team.slug}/ours"):
+        calibrate("--uploaded", f"{team.slug}/theirs", judge=LOCAL)
 
 
 @pytest.mark.usefixtures("worker")
@@ -253,7 +275,7 @@ def test_an_arena_without_votes_says_that_there_is_nothing() -> None:
         (["--arena", "x", "--cap=-1"], "must be an amount of dollars"),
         (["--labels", "x", "--no-votes"], "--no-votes works only with --arena"),
         (["--arena", "x", "--everywhere"], "--everywhere works only with --labels"),
-        (["--arena", "x", "--scale", "1", "5"], "--scale works only with --labels"),
+        (["--arena", "x", "--scale", "1", "5"], "--scale works only with labels"),
         (["--labels", "x", "--scale", "1", "inf"], "two finite numbers"),
         (["--labels", "x", "--scale", "5", "1"], "the lowest and the highest"),
         (["--arena", "x", "--examples=2"], "--examples needs --examples-from"),

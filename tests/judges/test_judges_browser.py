@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from playwright.sync_api import expect
 from arena.actors import CLI
 from arena.models import Arena, Run
 from judges.services.registry import spec_named
-from tests.factories import make_arena
+from tests.factories import make_arena, make_empty_team
 from tests.judges.helpers import ask_and_measure, make_labels, order, register_used_judge, work_off
 from tests.ranking.helpers import open_details, serious_violations, width_of
 
@@ -47,6 +48,39 @@ def boss(page: Any, live_server: Any) -> Iterator[Any]:
 def _left_behind(request: Any) -> bool:
     """Whether it was still in progress when the page was left."""
     return request.failure == "net::ERR_ABORTED"
+
+
+def test_labels_are_uploaded_on_a_phone_and_by_keyboard(
+    boss: Any, live_server: Any, tmp_path: Path
+) -> None:
+    make_empty_team(slug="search")
+    page, file = boss, tmp_path / "labels.csv"
+    file.write_text(
+        "Frage,eins,zwei,urteil\n" + "".join(f"Warum {n}?,Ja.,Nein.,{n % 3}\n" for n in range(9))
+    )
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(live_server.url + reverse("team_labels", args=["search"]))
+    page.get_by_role("link", name="Upload labels").click()
+    page.get_by_label("File").set_input_files(str(file))
+    page.get_by_role("button", name="Preview").press("Enter")
+    for column, role in (
+        ("Frage", "Prompt"),
+        ("eins", "First answer"),
+        ("zwei", "Second answer"),
+        ("urteil", "Which is better"),
+    ):
+        choice = page.get_by_label(column, exact=True)
+        choice.focus()
+        page.keyboard.type(role)
+        expect(choice.locator("option:checked")).to_have_text(role)
+    page.get_by_role("button", name="Preview again").press("Enter")
+    page.get_by_label("0", exact=True).select_option("Tie")
+    assert width_of(page) <= 390
+    assert not serious_violations(page)
+    page.get_by_role("button", name="Save labels").press("Enter")
+    expect(page.get_by_text("labels.csv saved.")).to_be_visible()
+    assert width_of(page) <= 390
+    assert not serious_violations(page)
 
 
 def test_a_jury_is_ordered_watched_and_read(

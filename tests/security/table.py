@@ -169,6 +169,11 @@ PAGES: dict[tuple[str, str], Row] = {
     ("stop_experiment", "post"): Row(EXPERIMENT_CHANGES, arena=""),
     ("start_twin", "post"): Row(EXPERIMENT_CHANGES, arena=""),
     ("delete_experiment", "post"): Row(EXPERIMENT_CHANGES, arena=""),
+    # A team's labels; those in the world are in use, so nobody deletes them
+    ("team_labels", "get"): Row(TEAM, arena=""),
+    ("new_labels", "get"): Row(TEAMS_MEMBERS, arena=""),
+    ("new_labels", "post"): Row(TEAMS_MEMBERS, arena=""),
+    ("delete_labels", "post"): Row(TEAMS_OWNERS_DO, arena=""),
     # A team's rubrics; the bodies write nothing, because a form has more fields
     ("team_rubrics", "get"): Row(TEAM, arena=""),
     ("new_rubric", "get"): Row(TEAMS_OWNERS, arena=""),

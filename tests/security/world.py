@@ -103,6 +103,7 @@ def make_world(visibility: str = "public") -> World:
         "rubrics": trial_of_rubric(arena).version.rubric.slug,
         "versions": 1,
         "trials": RubricTrial.objects.get().pk,
+        "labels": LabelSet.objects.get().pk,
         "disagreements": arena.slug,
         "judges": RunJudge.objects.get(run=run).epoch.judge_id,
         "answers": answers.pk,
@@ -164,7 +165,7 @@ def trial_of_rubric(arena: Arena) -> RubricTrial:
     after = register_judge(spec=spec_named(f"scripted:scripted-2@{version.name}", by=CLI))
     item = LabelledItem("Question 0?", "Yes.", "No.", "", "", "", 0, labels={"ann": "left"})
     file = LabelFile(LabelSet.Kind.PAIRS, [item])
-    labels_in = add_labels(file=file, name="votes", arena=arena)
+    labels_in = add_labels(file=file, name="Hush: labels", team=arena.team)
     return RubricTrial.objects.create(
         version=version, before=before.judge, after=after.judge, labels_in=labels_in, pairs=10
     )

@@ -17,7 +17,7 @@ from arena.management.terminal import find_arena
 from arena.models import Arena, Run
 from arena.services.runs import check_cap, order_run, resume_unfinished
 from arena.tasks import enqueue_due_calls
-from arena.validation import dollars_argument
+from arena.validation import dollars_argument, join_names
 from judges.core.spec import JudgeSpec
 from judges.management.calibrations import describe_calibration, describe_raters
 from judges.management.runs import wait_for_runs
@@ -72,7 +72,12 @@ class Command(BaseCommand):
         add = parser.add_argument
         add("judge", metavar="JUDGE", help="a registered judge, or endpoint:model[@rubric]")
         against = parser.add_mutually_exclusive_group(required=True)
-        against.add_argument("--labels", type=Path, metavar="FILE", help="JSON Lines or CSV")
+        against.add_argument(
+            "--labels", type=Path, metavar="FILE", help="a table, JSON or JSON Lines"
+        )
+        against.add_argument(
+            "--uploaded", metavar="TEAM/NAME", help="labels that a team has uploaded"
+        )
         against.add_argument(
             "--arena",
             metavar="SLUG",
@@ -180,6 +185,10 @@ class Command(BaseCommand):
         """The label set, and which of its items to judge; None while no set is saved."""
         if options["honeypots"]:
             return self._honeypots(spec, options)
+        if options["uploaded"]:
+            uploaded = _uploaded(options["uploaded"])
+            items = list(uploaded.items.all())
+            return uploaded, drawn(items, options["limit"], options["seed"])
         arena = find_arena(options["arena"]) if options["no_votes"] else None
         if arena is not None:
             name, file = f"Human votes in {arena.slug}", labels_of_votes(arena)
@@ -305,6 +314,16 @@ class Command(BaseCommand):
             self.stdout.write(SCRIPTED_JUDGE)
 
 
+def _uploaded(name: str) -> LabelSet:
+    team, _, called = name.partition("/")
+    found = LabelSet.objects.filter(team__slug=team, name=called).first()
+    if found is None:
+        known = LabelSet.objects.exclude(team=None).order_by("team__slug", "name")
+        names = [f"{slug}/{other}" for slug, other in known.values_list("team__slug", "name")]
+        raise CommandError(f"There are no labels {name}. Uploaded: {join_names(names) or 'none'}.")
+    return found
+
+
 def _describe_place(epoch: Epoch, place: TrustPlace) -> str:
     where = f"in {place.arena}" if place.arena else "in arenas where it is not measured"
     if place.is_trusted:
@@ -334,8 +353,8 @@ def _check_numbers(options: dict[str, Any]) -> None:
             "everywhere"
         ]
         and options["agreed"],
-        "--scale works only with --labels, and takes two finite numbers.": options["scale"]
-        and not (options["labels"] and isfinite(high)),
+        "--scale works only with labels, and takes two finite numbers.": options["scale"]
+        and not ((options["labels"] or options["uploaded"]) and isfinite(high)),
         "--scale takes the lowest and the highest score, in that order.": not -inf < low < high,
         "--no-votes works only with --arena.": options["no_votes"] and not options["arena"],
         "With --examples, --seed must be a whole number.": options["examples"] is not None
