@@ -177,7 +177,7 @@ def _votes_for_winner(
             yield from voted(record, vote | outcome, {}, is_one=False)
 
 
-def _of_wide_answers(record: SourceRecord) -> Iterator[Made]:
+def of_wide_answers(record: SourceRecord) -> Iterator[Made]:
     """A spreadsheet with a column of answers for each candidate, and perhaps a winner."""
     answers = record.each("answer")
     question = read_conversation(record.need("prompt"), "user", INPUTS, "prompt")
@@ -193,11 +193,6 @@ def _of_wide_answers(record: SourceRecord) -> Iterator[Made]:
             yield from _votes_for_winner(record, list(answers), vote, headings)
         except InputError as error:
             raise InputError(error.reason, "winner") from None
-
-
-def _wide_kinds(fields: set[str]) -> tuple[str, ...]:
-    kinds = ("prompts", "candidates", "responses")
-    return (*kinds, "votes") if "winner" in fields else kinds
 
 
 def _of_wide_ratings(record: SourceRecord) -> Iterator[Made]:
@@ -560,7 +555,7 @@ ranks-wide: a rank for each candidate
         "oasst": _of_message,
         "rated-answers": _of_rated_answers,
         "rankings": _of_ranking,
-        "answers-and-winner": _of_wide_answers,
+        "answers-and-winner": of_wide_answers,
         "ratings": _of_long_rating,
         "ratings-wide": _of_wide_ratings,
         "ranks-wide": _of_wide_ratings,

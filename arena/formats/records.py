@@ -24,6 +24,7 @@ from arena.files.reader import (
     RepeatedColumnError,
     Row,
     Source,
+    UnknownTableError,
     csv_header,
     csv_rows,
     folded,
@@ -43,7 +44,7 @@ from arena.formats.base import (
     decoded,
 )
 from arena.formats.native import PARSERS
-from arena.formats.winners import read_winner
+from arena.formats.winners import read_meaning, read_winner
 from arena.validation import (
     CATEGORY_LIMIT,
     NAME_LIMIT,
@@ -251,9 +252,10 @@ class Foreign:
         found: dict[str, list[str]] = {}
         for row in islice(Records(path).rows(self._chosen_layout()), SAMPLE):
             for name, cell in row.content.items() if isinstance(row.content, dict) else ():
-                values = found.setdefault(name, [])
+                values = found.setdefault(name, []) if is_unicode(name) else []
                 if cell not in (None, "") and len(values) < SAMPLES_SHOWN:
-                    values.append(written(cell)[:SAMPLE_LENGTH])
+                    sample = written(cell)[:SAMPLE_LENGTH]
+                    values.append(sample.encode(errors="replace").decode())
         return found
 
     def meanings(self, path: Path) -> dict[str, str]:
@@ -268,7 +270,9 @@ class Foreign:
         if "winner" not in fields:
             return {}
         names = [name for field, name in fields.items() if field in ("model_a", "model_b")]
-        found, candidates = dict[str, str](), set[str]()
+        answers = {field: name for field, name in fields.items() if field.startswith("answer:")}
+        found = dict[str, str]()
+        candidates = {field.partition(":")[2] for field in answers} | {*answers.values()}
         for row in islice(records.rows(self._chosen_layout()), MOST_LOOKED_AT):
             if isinstance(row.content, dict) and len(found) <= MOST_MEANINGS:
                 candidates |= {read_name(row.content.get(name)) for name in names}
@@ -290,16 +294,25 @@ class Foreign:
         usual = Foreign(self.layout)
         columns = usual._assigned(Records(path).names(self._chosen_layout())) if self.chosen else {}
         chosen = {f: name for f, name in self.chosen.items() if columns.get(f, "") != name}
-        said = {v: means for v, means in self.values.items() if self.layout.values.get(v) != means}
+        said = {v: means for v, means in self.values.items() if not self._says_anyway(v, means)}
         return ({"columns": chosen} if chosen else {}) | ({"values": said} if said else {})
 
+    def _says_anyway(self, value: str, means: str) -> bool:
+        """Whether a winner's value means this without being told."""
+        with suppress(InputError):
+            return read_winner(value, "", "", self.layout.values) == read_meaning(means)
+        return False
+
     def _chosen_layout(self) -> Layout:
-        """The layout with the chosen columns as further names of their fields."""
+        """The layout with the chosen columns as further names of their fields; then the header
+        needs no more than these."""
+        if not self.chosen:
+            return self.layout
         names = {
             name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
             for name, known in self.layout.columns.items()
         }
-        return replace(self.layout, columns=names)
+        return replace(self.layout, columns=names, needed=(), without=(), several=())
 
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
@@ -405,7 +418,7 @@ def check_no_ratings(path: Path, layout: Layout) -> None:
                 cells.setdefault(name, []).append(cell)
     if len(cells) > 1 and all(_is_number(cell) for column in cells.values() for cell in column):
         chosen = " ".join(f"--column 'rating:{name}={name}'" for name in [*cells][:3])
-        raise FileError(
+        raise UnknownTableError(
             f"{path} has columns of numbers: {join_names(map(quoted, cells), MOST_SHOWN)}. If each "
             f"is a candidate's rating, say so ({chosen}); if they are variables, choose the format "
             "prompts."
