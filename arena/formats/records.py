@@ -273,6 +273,8 @@ class Foreign:
         answers = {field: name for field, name in fields.items() if field.startswith("answer:")}
         found = dict[str, str]()
         candidates = {field.partition(":")[2] for field in answers} | {*answers.values()}
+        if len(answers) > 2:
+            return {}  # of more than two, the winner is a name
         for row in islice(records.rows(self._chosen_layout()), MOST_LOOKED_AT):
             if isinstance(row.content, dict) and len(found) <= MOST_MEANINGS:
                 candidates |= {read_name(row.content.get(name)) for name in names}

@@ -69,7 +69,8 @@ def guesses(values: Iterable[str]) -> dict[str, str]:
         codes = GUESSES if "2" in found else {"0": LEFT, "1": RIGHT}
     else:
         codes = {"1": LEFT, "2": RIGHT, "3": TIE, "4": BOTH_BAD}
-    return {value: means for value, means in {**GUESSES, **codes}.items() if value in found}
+    codes = {**GUESSES, **codes}
+    return {value: codes[value.lower()] for value in sorted(found) if value.lower() in codes}
 
 
 class Winner(NamedTuple):

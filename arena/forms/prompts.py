@@ -29,11 +29,11 @@ from arena.validation import InputError, decode_json, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted text and chose a file. Send only one of them."
-OTHER_FILES = ".xlsx,.parquet,.zip,.gz,.eval"  # of other tools
+OTHER_FILES = ".parquet,.zip,.gz,.eval"  # of other tools
 OF_ANY_TOOL = ("prompts", "answers", "openai-chat", "pairs", "preferences", "preferences-unpaired")
 OF_ONE_TOOL = [(name, f.TITLE) for name, f in FORMATS.items() if name not in OF_ANY_TOOL]
 COLUMN = "column-"  # prefix of the fields that choose a column's role
-FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
+FILES = ".csv,.tsv,.xlsx,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
 class JsonTextField(forms.JSONField):
@@ -87,7 +87,7 @@ class UploadForm(forms.Form):
         required=False,
         widget=forms.FileInput(attrs={"accept": FILES}),
         error_messages={"empty": "The file is empty."},
-        help_text=f"CSV, JSON Lines or a JSON list, with up to {AT_MOST_ROWS:,} rows and "
+        help_text=f"Excel, CSV, JSON Lines or a JSON list, with up to {AT_MOST_ROWS:,} rows and "
         f"{AT_MOST_BYTES // 1_000_000} MB.",
     )
     atomic = forms.BooleanField(
@@ -318,15 +318,15 @@ ROLES = (
     ),
 )
 KNOWN_ROLES = {role for _, group in ROLES[1:] for role, _ in group}
-MEANINGS = (
-    ("left", "The first is better"),
-    ("0.75", "The first is slightly better"),
-    ("tie", "Tie"),
-    ("0.25", "The second is slightly better"),
-    ("right", "The second is better"),
-    ("both_bad", "Both are bad"),
-    ("skip", "No vote"),
-)
+MEANINGS = {
+    "left": "{} is better",
+    "0.75": "{} is slightly better",
+    "tie": "Tie",
+    "0.25": "{other} is slightly better",
+    "right": "{other} is better",
+    "both_bad": "Both are bad",
+    "skip": "No vote",
+}
 ROLE, CANDIDATE, VALUE = "role-", "candidate-", "value-"  # prefixes of fields
 MOST_OFFERED = 200  # columns
 
@@ -362,14 +362,14 @@ class ImportForm(forms.Form):
         super().__init__(*args, **options)
         self.columns: list[tuple[list[str], forms.BoundField, forms.BoundField]] = []
         self.values: list[forms.BoundField] = []
-        self.sides: list[str] = []  # the columns of both candidates, if there are two
         if file is not None:
             self.show(file)
 
     def show(self, file: PreviewedFile) -> None:
         """Add the choices for a file's columns, and for its winner's values."""
         used = roles_of(file.format_name, file.columns)
-        own = {*used.values(), *LAYOUTS[file.format_name].columns} if file.format_name else {*used}
+        layout = LAYOUTS.get(file.format_name)
+        own = {*used.values(), *(layout.columns if layout else ())}
         if self.is_bound:
             own |= {*self.chosen_roles().values()}
         own = {role for role in own if role and ":" not in role} - KNOWN_ROLES - {"text"}
@@ -397,19 +397,20 @@ class ImportForm(forms.Form):
             (file.samples.get(name, []), self[ROLE + name], self[CANDIDATE + name])
             for name in names
         ]
-        answers = [name for field, name in file.columns.items() if field.startswith("answer:")]
-        pairs = [(f"{field}_a", f"{field}_b") for field in ("model", "response")]
-        sides = [[file.columns.get(side, "") for side in pair] for pair in pairs]
-        self.sides = next((two for two in [*sides, answers] if len([*filter(None, two)]) == 2), [])
-        posted = self.chosen_values() if self.is_bound else {}
-        for n, (value, means) in enumerate({**posted, **file.values}.items()):
-            meanings = [*MEANINGS]
-            if means and means not in dict(MEANINGS):
-                meanings.append((means, f"{float(means):.0%} for the first"))
+        self._show_values(file)
+
+    def _show_values(self, file: PreviewedFile) -> None:
+        sides = _sides(file.columns)
+        labels = {
+            means: label.format(sides[0], other=sides[1]) for means, label in MEANINGS.items()
+        }
+        said = self.chosen_values() if self.is_bound else {}
+        for n, (value, means) in enumerate({**said, **file.values}.items()):
+            more = {} if means in ("", *labels) else {means: f"{float(means):.0%} {sides[0]}"}
             self.fields[VALUE + value] = forms.ChoiceField(
                 label=value,
                 required=False,
-                choices=[("", "Choose what it means"), *meanings],
+                choices=[("", "Choose what it means"), *{**labels, **more}.items()],
                 initial=means,
                 widget=forms.Select(attrs={"id": f"value-{n}"}),
             )
@@ -444,6 +445,18 @@ class ImportForm(forms.Form):
         """Return what was said that values mean."""
         values = chosen(self.data, VALUE) if self.is_of_this_format else {}
         return {value: means for value, means in values.items() if means}
+
+
+def _sides(columns: Mapping[str, str]) -> tuple[str, str]:
+    """What to call the two candidates of a vote."""
+    answers = [field.partition(":")[2] for field in columns if field.startswith("answer:")]
+    if len(answers) == 2:
+        return answers[0], answers[1]
+    for field in ("model", "response"):
+        if left := columns.get(f"{field}_a"):
+            right = columns.get(f"{field}_b", "")
+            return (left, right) if field == "response" else (f"The {left}", f"The {right}")
+    return "The first", "The second"
 
 
 def chosen(data: Mapping[str, Any], prefix: str) -> dict[str, str]:

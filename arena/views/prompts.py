@@ -285,6 +285,8 @@ def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str,
     try:
         page = _preview(context, responses.Upload(name, data))
     except responses.UploadError:
+        if name.lower().endswith((".yaml", ".yml")):
+            raise
         return None
     files = page["preview"].files
     is_table = all(file.format_name in ("native", "prompts") for file in files)
@@ -423,7 +425,7 @@ def _of_file(request: HttpRequest, context: ArenaContext, form: ImportForm) -> d
     except responses.BadUploadError as error:
         form.add_error("skip_bad", error.message)
         again = responses.preview_upload(arena=arena, upload=upload)
-        return {"form": form, **_shown(form, again), "problems": error.rejected.lines}
+        return {**_shown(form, again), "problems": error.rejected.lines}
     except responses.UploadError as error:
         return _columns_to_choose(context, upload, key, form, error)
 
@@ -482,16 +484,17 @@ def _columns_to_choose(
 ) -> dict[str, Any]:
     """Return what the page shows of a file that cannot be read as it is: if it is a table, its
     columns, to choose what they are."""
-    add_service_error(form, error)
     has_chosen = key and form.is_of_this_format
-    if not has_chosen and not isinstance(error, responses.UnknownUploadError):
-        return {}
-    table = responses.table_of_upload(upload=upload)
+    table = None
+    if has_chosen or isinstance(error, responses.UnknownUploadError):
+        table = responses.table_of_upload(upload=upload)
     if table is None:
+        add_service_error(form, error)
         return {}
     if has_chosen:
+        form.add_error(None, error.message)
         form.show(table)
-        return {"form": form}
+        return {}
     why = error.message if upload.format_name != "auto" else ""
     form = ImportForm(initial=_initial(context, upload, key), file=table)
     return {"form": form, "unknown": table, "why": why}

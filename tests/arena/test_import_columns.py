@@ -8,6 +8,7 @@ from django.test import Client
 from django.urls import reverse
 from openpyxl import Workbook
 
+from arena.formats.winners import guesses
 from arena.models import Arena, Candidate, Import, Prompt, Response, Vote
 from tests.factories import make_arena, make_member, make_team
 
@@ -145,7 +146,7 @@ def test_what_is_known_of_a_table_is_chosen_already(member, arena):
 def test_two_columns_for_one_field_are_refused_and_nothing_chosen_is_lost(member, arena):
     shown = send(member, arena, GERMAN)
     shown = choose(member, arena, shown, GERMAN_ROLES | {"wer": "winner"}, {"GPT": "left"})
-    [error] = shown.context["form"].errors["file"]
+    [error] = shown.context["form"].non_field_errors()
     assert error == ("Two columns are read as the winner: 'besser' and 'wer'. Choose one of them.")
     assert shown_roles(shown)["Antwort GPT"] == ("answer:", "GPT")
     assert [(box.label, box.value()) for box in shown.context["form"].values] == [("GPT", "left")]
@@ -161,10 +162,10 @@ def test_two_columns_of_one_candidate_are_refused(member, arena):
 
 def test_what_is_still_missing_is_said(member, arena):
     shown = choose(member, arena, send(member, arena, GERMAN), {"Frage": "winner"})
-    [error] = shown.context["form"].errors["file"]
+    [error] = shown.context["form"].non_field_errors()
     assert error == ("More columns have to be chosen: for winners and losers, there is no loser.")
     shown = choose(member, arena, shown, {"Frage": ""})
-    assert shown.context["form"].errors["file"] == [
+    assert shown.context["form"].non_field_errors() == [
         "No column is used. Say what at least one of them is."
     ]
 
@@ -172,7 +173,7 @@ def test_what_is_still_missing_is_said(member, arena):
 def test_a_column_that_was_recognised_can_be_left_out(member, arena):
     shown = send(member, arena, workbook(WIDE), "wide.xlsx")
     shown = choose(member, arena, shown, {"who won": ""})
-    assert shown.context["form"].errors["file"] == [
+    assert shown.context["form"].non_field_errors() == [
         "In answers, a column for each candidate, the column 'rater' cannot be the rater. Leave it "
         "unused, or choose more columns."
     ]
@@ -223,7 +224,7 @@ def test_the_same_file_read_in_another_way_is_refused_with_a_sentence(member, ar
     swapped = {"Antwort GPT": ("answer:", "Claude"), "Antwort Claude": ("answer:", "GPT")}
     shown = choose(member, arena, send(member, arena, GERMAN), GERMAN_ROLES | swapped)
     shown = choose(member, arena, shown, do="import")
-    [error] = shown.context["form"].errors["file"]
+    [error] = shown.context["form"].non_field_errors()
     assert error.startswith("own.csv is already in this arena, read in another way")
     assert shown_roles(shown)["Antwort GPT"] == ("answer:", "Claude")
     assert counts() == (3, 2, 6, 3)
@@ -260,6 +261,51 @@ def test_promptfoos_configuration_says_what_to_bring(member, arena):
     [error] = shown.context["form"].errors["file"]
     assert "Run promptfoo there, and bring the results" in error
     assert "role-" not in shown.text
+
+
+def test_promptfoos_configuration_is_refused_where_prompts_are_added_too(member, arena):
+    file = SimpleUploadedFile("promptfooconfig.yaml", b"prompts: [a]\n")
+    shown = member.post(reverse("add_prompts", args=[arena.slug]), {"file": file})
+    assert "Run promptfoo there, and bring the results" in shown.text
+
+
+def test_prompts_can_be_added_from_a_workbook(member, arena):
+    file = SimpleUploadedFile("mine.xlsx", workbook([["text"], ["Why?"], ["Who?"]]))
+    address = reverse("add_prompts", args=[arena.slug])
+    shown = member.post(address, {"file": file})
+    member.post(address, {"kept": shown.context["form"].initial["kept"], "do": "confirm"})
+    assert sorted(Prompt.objects.values_list("text", flat=True)) == ["Who?", "Why?"]
+
+
+def test_a_mapped_table_can_still_be_read_as_a_table_of_prompts(member, arena):
+    shown = send(member, arena, "text,response\nWhy?,So.\n")
+    address = reverse("add_prompts", args=[arena.slug])
+    sent = {"kept": shown.context["form"].initial["kept"], "role-response": "answer:"}
+    shown = member.post(address, sent | {"do": "table"})
+    assert [field.label for field in shown.context["form"].column_fields] == ["text", "response"]
+
+
+def test_of_three_candidates_the_winner_is_a_name(member, arena):
+    rows = "question,answer of X,answer of Y,answer of Z,who won\nWhy?,a,b,c,Y\nWho?,a,b,c,X\n"
+    shown = send(member, arena, rows)
+    assert not shown.context["form"].values
+    assert shown.context["preview"].rows["votes"] == 4
+
+
+@pytest.mark.parametrize(
+    ("values", "guessed"),
+    [
+        (["0", "1", "2"], {"0": "left", "1": "tie", "2": "right"}),
+        (["1", "2"], {"1": "left", "2": "right"}),
+        (["0", "1"], {"0": "left", "1": "right"}),
+        (["-1", "0", "1"], {"-1": "right", "0": "tie", "1": "left"}),
+        (["1", "2", "3", "4"], {"1": "left", "2": "right", "3": "tie", "4": "both_bad"}),
+        (["A", "C"], {"C": "tie"}),
+        (["GPT"], {}),
+    ],
+)
+def test_codes_are_guessed_by_those_beside_them(values, guessed):
+    assert guesses(values) == guessed
 
 
 def test_a_table_of_numbers_alone_can_be_read_as_ratings(member, arena):
