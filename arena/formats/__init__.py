@@ -164,6 +164,8 @@ def _files_within(folder: Path, chosen: Chosen) -> list[ImportFile]:
     if not any(layouts.values()):
         for path in inside:
             Source.at(path)  # says why a workbook or an archive is not read
+            if path.suffix.lower() in (".yaml", ".yml"):
+                return _files_at(path, chosen)  # says what to bring instead
         if layouts:
             return _files_at(next(iter(layouts)), chosen)  # says what the first one lacks
         raise FileError(f"{folder} has no file of a known format. {NEEDS}")

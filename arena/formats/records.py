@@ -151,7 +151,11 @@ def _inside(document: Any, places: tuple[tuple[str, ...], ...]) -> list[Any]:
 def recognise(
     path: Path, layouts: Iterable[Layout], chosen: Mapping[str, str] | None = None
 ) -> Layout | None:
-    """Return the first layout that fits the file, by its columns or keys, or by chosen ones."""
+    """Return the first layout that fits the file, by its columns or keys, or by chosen ones.
+
+    What a tool's codes mean is not known of a column that somebody chose.
+    """
+    chosen = chosen or {}
     if path.suffix.lower() not in SUFFIXES:
         return None
     try:
@@ -160,7 +164,8 @@ def recognise(
         return None
     for layout in layouts:
         try:
-            if all(map(layout.knows, chosen or ())) and Foreign(layout, chosen).suits(records):
+            may_be = all(map(layout.knows, chosen)) and not (layout.values and "winner" in chosen)
+            if may_be and Foreign(layout, chosen).suits(records):
                 return layout
         except RepeatedColumnError:
             raise

@@ -292,6 +292,17 @@ def test_of_three_candidates_the_winner_is_a_name(member, arena):
     assert shown.context["preview"].rows["votes"] == 4
 
 
+def test_codes_of_a_chosen_column_are_not_those_of_one_tool(member, arena):
+    body = {
+        "file_name": "own.csv",
+        "content": "Frage,X,Y,besser\nWarum?,Darum.,Weil.,1\n",
+        "columns": {"prompt": "Frage", "response_a": "X", "response_b": "Y", "winner": "besser"},
+    }
+    answer = member.post(reverse("api_imports", args=[arena.slug]), body, "application/json").json()
+    [file] = answer["files"]
+    assert (file["format"], file["values"]) == ("two-answers", {"1": ""})
+
+
 @pytest.mark.parametrize(
     ("values", "guessed"),
     [
