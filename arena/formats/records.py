@@ -153,7 +153,7 @@ def recognise(
 ) -> Layout | None:
     """Return the first layout that fits the file, by its columns or keys, or by chosen ones.
 
-    What a tool's codes mean is not known of a column that somebody chose.
+    A tool whose codes have a meaning of its own is recognised by its own names alone.
     """
     chosen = chosen or {}
     if path.suffix.lower() not in SUFFIXES:
@@ -164,7 +164,8 @@ def recognise(
         return None
     for layout in layouts:
         try:
-            may_be = all(map(layout.knows, chosen)) and not (layout.values and "winner" in chosen)
+            others = {f: name for f, name in chosen.items() if f == "winner" or not layout.values}
+            may_be = all(map(layout.knows, chosen)) and Foreign(layout, others).suits(records)
             if may_be and Foreign(layout, chosen).suits(records):
                 return layout
         except RepeatedColumnError:
