@@ -138,12 +138,12 @@ def test_a_row_of_100_000_keys_is_told_about_as_fast_as_it_is_read(tmp_path):
 
 # A bad row: its line, and its column unless the whole line cannot be read.
 BAD_ROW = re.compile(
-    r"[^ ]+, line [\d,]+(, column .+: |: (is not |has [\d,]+ fields?;|is .+, not an? ))", re.DOTALL
+    r"[^ ]+, lines? \d.*?(, column .+: |: (is not |has [\d,]+ fields?;|is .+, not an? ))", re.DOTALL
 )
 HELP = re.compile(r"; |, not |not one of |not valid |must ")
 SUMMARY = re.compile(r"\.\.\. and [\d,]+ more bad rows\.|Nothing was ")
 REMEDY = re.compile(
-    r"save|Save|delete|correct|Rename|rename|remove|must|import |[Ee]xport|line [\d,]+ is not YAML"
+    r"save|Save|delete|correct|Rename|rename|remove|must|import |[Ee]xport|name the columns"
 )
 
 
