@@ -428,6 +428,12 @@ IMPORT_SHOWN = {
             "format": "answers",
             "title": "answers of one model (AutoArena)",
             "columns": {"prompt": "prompt", "response": "response", "model": "model"},
+            "samples": {
+                "prompt": ["Why is the sky blue?"],
+                "response": ["Because of scattering."],
+                "model": ["amber-7b"],
+            },
+            "values": {},
             "rows": {"prompts": 1, "candidates": 1, "responses": 1},
             "bad": 0,
             "unread": [],
@@ -453,7 +459,15 @@ class ImportGiven(StrictSerializer):
     columns = serializers.DictField(
         child=serializers.CharField(allow_blank=True),
         required=False,
-        help_text="The column to read each field from, if it is not the usual one.",
+        help_text="The column to read each field from, if it is not the usual one; '' for none. "
+        "A column of one candidate is the field `answer:NAME`, `rating:NAME` or `rank:NAME`. A "
+        "preview lists fields and columns.",
+    )
+    values = serializers.DictField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="What values of the winner's column mean: `left`, `right`, `tie`, `both_bad`, "
+        "`skip` (no vote), or a preference for left from 0 to 1. A preview lists the values.",
     )
     skip_bad = serializers.BooleanField(
         default=False, help_text="Import the good rows even if others are bad."
@@ -478,6 +492,14 @@ class ImportedFileShown(serializers.Serializer[Any]):
     format = serializers.CharField(source="format_name")
     title = serializers.CharField()
     columns = serializers.DictField(child=serializers.CharField())
+    samples = serializers.DictField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="The first values of each column.",
+    )
+    values = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="What each value of the winner's column means; '' if that has to be said.",
+    )
     rows = serializers.DictField(child=serializers.IntegerField())
     bad = serializers.IntegerField()
     unread = serializers.ListField(
@@ -520,7 +542,8 @@ class Imports(OfPrompts):
             data["data"],
             data["format"],
             data.get("columns", {}),
-            data["skip_bad"],
+            data.get("values", {}),
+            skip_bad=data["skip_bad"],
         )
         try:
             preview = responses.preview_upload(arena=self.arena, upload=upload)

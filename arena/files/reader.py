@@ -76,6 +76,10 @@ class RepeatedColumnError(FileError):
     """A header that names a column twice."""
 
 
+class UnknownTableError(FileError):
+    """A table whose columns say too little; somebody has to choose what they are."""
+
+
 def unreadable(path: Path, error: OSError) -> FileError:
     """Return the error that explains why `path` cannot be read."""
     if isinstance(error, FileNotFoundError):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena.files.copies import ArchiveError, unpacked
-from arena.files.reader import FileError, Source, unreadable
+from arena.files.reader import FileError, Source, UnknownTableError, unreadable
 from arena.formats import battles, native, promptfoo, rankings, traces
 from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile, Layout
 from arena.formats.records import (
@@ -121,11 +121,11 @@ def _files_at(path: Path, chosen: Chosen) -> list[ImportFile]:
         layout = LAYOUTS[chosen.format_name]
         lacks = layout.missing(chosen.reads(layout).fields(Records(path)))
         why = f"There is no {' and no '.join(lacks)}." if lacks else unknown_layout(path, LAYOUTS)
-        raise FileError(f"{path} cannot be read as {layout.title}. {why}")
+        raise UnknownTableError(f"{path} cannot be read as {layout.title}. {why}")
     has = "has no file" if path.is_dir() else "is not a file"
     is_known = path.is_file() and path.suffix.lower() in SUFFIXES
     why = unknown_layout(path, LAYOUTS, chosen=chosen.columns) if is_known else NEEDS
-    raise FileError(f"{path} {has} of a known format. {why}")
+    raise UnknownTableError(f"{path} {has} of a known format. {why}")
 
 
 def _other_sheets(path: Path) -> list[str]:
@@ -164,6 +164,8 @@ def _files_within(folder: Path, chosen: Chosen) -> list[ImportFile]:
     if not any(layouts.values()):
         for path in inside:
             Source.at(path)  # says why a workbook or an archive is not read
+            if path.suffix.lower() in (".yaml", ".yml"):
+                return _files_at(path, chosen)  # says what to bring instead
         if layouts:
             return _files_at(next(iter(layouts)), chosen)  # says what the first one lacks
         raise FileError(f"{folder} has no file of a known format. {NEEDS}")

@@ -435,7 +435,6 @@ class Layout:
     `repeats`: several columns of a table may have the same name.
     `values`: what its winners' values mean. `keeps_rest`: further columns are the vote's details.
     `several`: families of columns, one for each candidate, as fields `answer:NAME`.
-    `is_chosen`: a file is read so only if somebody has chosen its columns.
     """
 
     name: str
@@ -455,7 +454,6 @@ class Layout:
     values: Mapping[str, str] = field(default_factory=dict)
     keeps_rest: bool = False
     several: tuple[str, ...] = ()
-    is_chosen: bool = False
 
     def assigned(self, names: Iterable[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""

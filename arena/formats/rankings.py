@@ -167,7 +167,7 @@ def _votes_for_winner(
             yield from voted(record, vote | outcome, {}, is_one=False)
 
 
-def _of_wide_answers(record: SourceRecord) -> Iterator[Made]:
+def of_wide_answers(record: SourceRecord) -> Iterator[Made]:
     """A spreadsheet with a column of answers for each candidate, and perhaps a winner."""
     answers = record.each("answer")
     question = read_conversation(record.need("prompt"), "user", INPUTS, "prompt")
@@ -535,12 +535,6 @@ answers-and-winner: a column of answers for each candidate
     several answer
     becomes prompts candidates responses votes
 
-answers-wide: a column of answers for each candidate, without a winner
-    $prompt $id $category
-    needs prompt
-    several answer
-    becomes prompts candidates responses
-
 ratings: ratings, one in a row
     model=model,candidate,generator,model_name,system,name score=score,rating,grade,stars,points
     score=overall_score,overall rank=rank,place,position $prompt $id $category $rater judge $time
@@ -567,12 +561,10 @@ ranks-wide: a rank for each candidate
         "oasst": _of_message,
         "rated-answers": _of_rated_answers,
         "rankings": _of_ranking,
-        "answers-and-winner": _of_wide_answers,
-        "answers-wide": _of_wide_answers,
+        "answers-and-winner": of_wide_answers,
         "ratings": _of_long_rating,
         "ratings-wide": _of_wide_ratings,
         "ranks-wide": _of_wide_ratings,
     },
-    # `answer type` and `answer format` name no candidates, so there somebody has to say so.
-    {"ratings": {"kinds": _long_kinds}, "answers-wide": {"is_chosen": True}},
+    {"ratings": {"kinds": _long_kinds}},
 )

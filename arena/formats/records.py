@@ -25,6 +25,7 @@ from arena.files.reader import (
     RepeatedColumnError,
     Row,
     Source,
+    UnknownTableError,
     csv_header,
     csv_rows,
     folded,
@@ -44,7 +45,7 @@ from arena.formats.base import (
     decoded,
 )
 from arena.formats.native import PARSERS
-from arena.formats.winners import read_winner
+from arena.formats.winners import read_meaning, read_winner
 from arena.validation import (
     CATEGORY_LIMIT,
     NAME_LIMIT,
@@ -181,7 +182,11 @@ def _rows_of_columns(document: Any) -> list[Any]:
 def recognise(
     path: Path, layouts: Iterable[Layout], chosen: Mapping[str, str] | None = None
 ) -> Layout | None:
-    """Return the first layout that fits the file, by its columns or keys, or by chosen ones."""
+    """Return the first layout that fits the file, by its columns or keys, or by chosen ones.
+
+    A tool whose codes have a meaning of its own is recognised by its own names alone.
+    """
+    chosen = chosen or {}
     if path.suffix.lower() not in SUFFIXES:
         return None
     try:
@@ -189,10 +194,10 @@ def recognise(
     except FileError:
         return None
     for layout in layouts:
-        if layout.is_chosen and not chosen:
-            continue
         try:
-            if all(map(layout.knows, chosen or ())) and Foreign(layout, chosen).suits(records):
+            others = {f: name for f, name in chosen.items() if f == "winner" or not layout.values}
+            may_be = all(map(layout.knows, chosen)) and Foreign(layout, others).suits(records)
+            if may_be and Foreign(layout, chosen).suits(records):
                 return layout
         except RepeatedColumnError:
             raise
@@ -284,9 +289,10 @@ class Foreign:
         found: dict[str, list[str]] = {}
         for row in islice(Records(path).rows(self._chosen_layout()), SAMPLE):
             for name, cell in row.content.items() if isinstance(row.content, dict) else ():
-                values = found.setdefault(name, [])
+                values = found.setdefault(name, []) if is_unicode(name) else []
                 if cell not in (None, "") and len(values) < SAMPLES_SHOWN:
-                    values.append(written(cell)[:SAMPLE_LENGTH])
+                    sample = written(cell)[:SAMPLE_LENGTH]
+                    values.append(sample.encode(errors="replace").decode())
         return found
 
     def meanings(self, path: Path) -> dict[str, str]:
@@ -301,7 +307,11 @@ class Foreign:
         if "winner" not in fields:
             return {}
         names = [name for field, name in fields.items() if field in ("model_a", "model_b")]
-        found, candidates = dict[str, str](), set[str]()
+        answers = {field: name for field, name in fields.items() if field.startswith("answer:")}
+        found = dict[str, str]()
+        candidates = {field.partition(":")[2] for field in answers} | {*answers.values()}
+        if len(answers) > 2:
+            return {}  # of more than two, the winner is a name
         for row in islice(records.rows(self._chosen_layout()), MOST_LOOKED_AT):
             if isinstance(row.content, dict) and len(found) <= MOST_MEANINGS:
                 candidates |= {read_name(row.content.get(name)) for name in names}
@@ -323,18 +333,25 @@ class Foreign:
         usual = Foreign(self.layout)
         columns = usual._assigned(Records(path).names(self._chosen_layout())) if self.chosen else {}
         chosen = {f: name for f, name in self.chosen.items() if columns.get(f, "") != name}
-        said = {v: means for v, means in self.values.items() if self.layout.values.get(v) != means}
+        said = {v: means for v, means in self.values.items() if not self._says_anyway(v, means)}
         return ({"columns": chosen} if chosen else {}) | ({"values": said} if said else {})
 
+    def _says_anyway(self, value: str, means: str) -> bool:
+        """Whether a winner's value means this without being told."""
+        with suppress(InputError):
+            return read_winner(value, "", "", self.layout.values) == read_meaning(means)
+        return False
+
     def _chosen_layout(self) -> Layout:
-        """The layout with the chosen columns as further names of their fields."""
+        """The layout with the chosen columns as further names of their fields; then the header
+        needs no more than these."""
+        if not self.chosen:
+            return self.layout
         names = {
             name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
             for name, known in self.layout.columns.items()
         }
-        chosen = {field.partition(":")[0] for field in self.chosen}
-        several = tuple(family for family in self.layout.several if family not in chosen)
-        return replace(self.layout, columns=names, several=several)
+        return replace(self.layout, columns=names, needed=(), without=(), several=())
 
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
@@ -445,14 +462,14 @@ def check_no_ratings(path: Path, layout: Layout) -> None:
             if name not in used and cell not in (None, ""):
                 cells.setdefault(name, []).append(cell)
     if odd := [name for name in cells if _CHOICE.search(folded(name))]:
-        raise FileError(
+        raise UnknownTableError(
             f"{path} has {join_names(map(quoted, odd), MOST_SHOWN)}, which may be choices, ratings "
             "or answers. Say what each is (--column FIELD=NAME, or on the page); if they are "
             "variables of prompts, choose the format prompts."
         )
     if len(cells) > 1 and all(_is_number(cell) for column in cells.values() for cell in column):
         chosen = " ".join(f"--column 'rating:{name}={name}'" for name in [*cells][:3])
-        raise FileError(
+        raise UnknownTableError(
             f"{path} has columns of numbers: {join_names(map(quoted, cells), MOST_SHOWN)}. If each "
             f"is a candidate's rating, say so ({chosen}); if they are variables, choose the format "
             "prompts."

@@ -10,6 +10,7 @@ from typing import Any
 
 from arena.conversations import Message, split_answer
 from arena.formats.base import MEMBER, Made, SourceRecord, decoded, decoded_chat, layouts
+from arena.formats.rankings import of_wide_answers
 from arena.formats.records import (
     INPUTS,
     OUTPUTS,
@@ -551,6 +552,14 @@ openai-evals-items: OpenAI Evals API items
     needs item
     inside data
     becomes prompts candidates responses
+
+answers-wide: answers, a column for each candidate
+    prompt=prompt,question,instruction,input,query,task,text id=id,question_id,prompt_id,uid
+    category=category,topic
+    needs prompt
+    without winner
+    several answer
+    becomes prompts candidates responses
 """,
     {
         "mt-bench-questions": _of_question,
@@ -576,6 +585,7 @@ openai-evals-items: OpenAI Evals API items
         "answers": _outputs_of,
         "prompts": _of_prompt,
         "openai-evals-items": _of_evaluation,
+        "answers-wide": of_wide_answers,
     },
     {"langsmith-experiment": {"members": OBJECTS}, "langsmith-csv": {"members": DOWNLOADED}},
 )

@@ -1,7 +1,7 @@
 """What a cell says about the winner of a pair, as tools, forms and people write it. Pure."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -59,14 +59,21 @@ _SAID = {
 }
 _SAID = {" ".join(written.split()): meaning for written, meaning in _SAID.items()}
 # What codes usually mean; they are asked about, because as many files mean something else.
-CODES = (
-    {"1": LEFT, "2": RIGHT},
-    {"0": LEFT, "1": RIGHT},
-    {"0": LEFT, "1": TIE, "2": RIGHT},
-    {"1": LEFT, "2": RIGHT, "3": TIE},
-    {"-1": RIGHT, "0": TIE, "1": LEFT},
-)
+GUESSES = {"0": LEFT, "1": TIE, "2": RIGHT, "-1": RIGHT, "c": TIE}
 MEANINGS = (*OUTCOMES, SKIP)
+
+
+def guesses(values: Iterable[str]) -> dict[str, str]:
+    """Return what those of the values that are codes most likely mean, beside each other."""
+    found = {*values}
+    if found & {"-1", "-2"}:
+        codes = {"-2": RIGHT, "-1": RIGHT, "0": TIE, "1": LEFT, "2": LEFT}
+    elif "0" in found:
+        codes = GUESSES if "2" in found else {"0": LEFT, "1": RIGHT}
+    else:
+        codes = {"1": LEFT, "2": RIGHT, "3": TIE, "4": BOTH_BAD}
+    codes = {**GUESSES, **codes}
+    return {value: codes[value.lower()] for value in sorted(found) if value.lower() in codes}
 
 
 class Winner(NamedTuple):

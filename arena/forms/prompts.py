@@ -19,20 +19,21 @@ from arena.files.tables import (
     VARIABLE,
     Table,
 )
-from arena.formats import FORMATS
+from arena.formats import FORMATS, LAYOUTS
+from arena.formats.columns import candidate_in, roles_of
 from arena.forms.base import RowForm
 from arena.models import Arena, Prompt
 from arena.models.fields import length_limit
-from arena.services.imports import ImportPreview
+from arena.services.imports import PreviewedFile
 from arena.validation import InputError, decode_json, is_unicode, is_variable
 
 NOTHING = "Paste something, or choose a file."
 BOTH = "You pasted text and chose a file. Send only one of them."
-OTHER_FILES = ".parquet,.yaml,.yml,.zip,.gz,.eval"  # of other tools
+OTHER_FILES = ".parquet,.zip,.gz,.eval"  # of other tools
 OF_ANY_TOOL = ("prompts", "answers", "openai-chat", "pairs", "preferences", "preferences-unpaired")
 OF_ONE_TOOL = [(name, f.TITLE) for name, f in FORMATS.items() if name not in OF_ANY_TOOL]
-COLUMN = "column-"  # prefix of the fields that choose a column or its role
-FILES = ".csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
+COLUMN = "column-"  # prefix of the fields that choose a column's role
+FILES = ".csv,.tsv,.xlsx,.txt,.json,.jsonl,.ndjson,text/csv,application/json,text/plain"
 
 
 class JsonTextField(forms.JSONField):
@@ -86,7 +87,7 @@ class UploadForm(forms.Form):
         required=False,
         widget=forms.FileInput(attrs={"accept": FILES}),
         error_messages={"empty": "The file is empty."},
-        help_text=f"CSV, JSON Lines or a JSON list, with up to {AT_MOST_ROWS:,} rows and "
+        help_text=f"Excel, CSV, JSON Lines or a JSON list, with up to {AT_MOST_ROWS:,} rows and "
         f"{AT_MOST_BYTES // 1_000_000} MB.",
     )
     atomic = forms.BooleanField(
@@ -165,7 +166,7 @@ class AddPromptsForm(UploadForm):
 
     def chosen_roles(self) -> dict[str, str]:
         """Return what each column was chosen to be, by its name."""
-        return chosen_columns(self.data)
+        return chosen(self.data, COLUMN)
 
     @property
     def column_fields(self) -> list[forms.BoundField]:
@@ -264,17 +265,84 @@ def format_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if value else ""
 
 
+ROLES = (
+    ("", "Not used"),
+    (
+        "The question",
+        (
+            ("prompt", "Prompt"),
+            ("id", "ID of the prompt"),
+            ("category", "Category"),
+            ("document", "Document"),
+            ("reference", "Expected answer"),
+        ),
+    ),
+    (
+        "A column for each candidate",
+        (
+            ("answer:", "Answer of a candidate"),
+            ("rating:", "Rating of a candidate"),
+            ("rank:", "Rank of a candidate"),
+        ),
+    ),
+    (
+        "Two candidates in each row",
+        (
+            ("model_a", "Name of candidate A"),
+            ("model_b", "Name of candidate B"),
+            ("response_a", "Answer A"),
+            ("response_b", "Answer B"),
+            ("score_a", "Rating of A"),
+            ("score_b", "Rating of B"),
+        ),
+    ),
+    (
+        "One candidate in each row",
+        (
+            ("model", "Name of the candidate"),
+            ("response", "Answer"),
+            ("score", "Rating"),
+            ("rank", "Rank"),
+        ),
+    ),
+    (
+        "The verdict",
+        (
+            ("winner", "Winner"),
+            ("loser", "Loser"),
+            ("rater", "Rater"),
+            ("judge", "LLM judge"),
+            ("time", "Time"),
+            ("count", "Number of such votes"),
+        ),
+    ),
+)
+KNOWN_ROLES = {role for _, group in ROLES[1:] for role, _ in group}
+MEANINGS = {
+    "left": "{} is better",
+    "0.75": "{} is slightly better",
+    "tie": "Tie",
+    "0.25": "{other} is slightly better",
+    "right": "{other} is better",
+    "both_bad": "Both are bad",
+    "skip": "No vote",
+}
+ROLE, CANDIDATE, VALUE = "role-", "candidate-", "value-"  # prefixes of fields
+MOST_OFFERED = 200  # columns
+
+
 class ImportForm(forms.Form):
     """A file of any format. `kept` is the key to a file that was previewed.
 
-    `preview` adds a choice for each field whose column can be chosen.
+    `show` adds what each column is read as, and what each of the winner's values means.
     """
 
     file = forms.FileField(
         label="File",
         required=False,
+        widget=forms.FileInput(attrs={"accept": f"{FILES},{OTHER_FILES}"}),
         error_messages={"empty": "The file is empty."},
-        help_text="CSV, JSON, JSON Lines, Parquet, promptfoo YAML or a zip archive, up to "
+        help_text="A spreadsheet (Excel or CSV), JSON, JSON Lines, Parquet or a zip archive, up to "
         f"{AT_MOST_BYTES // 1_000_000} MB.",
     )
     format = forms.ChoiceField(
@@ -290,27 +358,68 @@ class ImportForm(forms.Form):
     kept = forms.CharField(required=False, widget=forms.HiddenInput)
     of = forms.CharField(required=False, widget=forms.HiddenInput)  # the format of the columns
 
-    def __init__(self, *args: Any, preview: ImportPreview | None = None, **options: Any) -> None:
+    def __init__(self, *args: Any, file: PreviewedFile | None = None, **options: Any) -> None:
         super().__init__(*args, **options)
-        files = preview.files if preview else []
-        # The columns of files of several formats have no fields in common.
-        for file in files[:1] if len({file.format_name for file in files}) == 1 else []:
-            choices = [("", "None"), *((name, name) for name in file.names)]
-            for name, column in file.columns.items():
-                self.fields[COLUMN + name] = forms.ChoiceField(
-                    label=name.replace("_", " ").capitalize(),
-                    required=False,
-                    choices=choices,
-                    initial=column,
-                )
+        self.columns: list[tuple[list[str], forms.BoundField, forms.BoundField]] = []
+        self.values: list[forms.BoundField] = []
+        if file is not None:
+            self.show(file)
 
-    @property
-    def column_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if field.name.startswith(COLUMN)]
+    def show(self, file: PreviewedFile) -> None:
+        """Add the choices for a file's columns, and for its winner's values."""
+        used = roles_of(file.format_name, file.columns)
+        layout = LAYOUTS.get(file.format_name)
+        own = {*used.values(), *(layout.columns if layout else ())}
+        if self.is_bound:
+            own |= {*self.chosen_roles().values()}
+        own = {role for role in own if role and ":" not in role} - KNOWN_ROLES - {"text"}
+        more = [(name, name.replace("_", " ").capitalize()) for name in sorted(own)]
+        choices = [*ROLES, *([("Other", more)] if more else [])]
+        for n, heading in enumerate(sorted(file.names, key=lambda name: name not in used)):
+            if n >= MOST_OFFERED:
+                break
+            family, colon, candidate = used.get(heading, "").partition(":")
+            self.fields[ROLE + heading] = forms.ChoiceField(
+                label=heading,
+                required=False,
+                choices=choices,
+                initial=family + colon,
+                widget=forms.Select(attrs={"id": f"role-{n}"}),
+            )
+            self.fields[CANDIDATE + heading] = forms.CharField(
+                label=f"Candidate in the column {heading}",
+                required=False,
+                initial=candidate or candidate_in(heading),
+                widget=forms.TextInput(attrs={"id": f"candidate-{n}"}),
+            )
+        names = [name for name in file.names if ROLE + name in self.fields]
+        self.columns = [
+            (file.samples.get(name, []), self[ROLE + name], self[CANDIDATE + name])
+            for name in names
+        ]
+        self._show_values(file)
+
+    def _show_values(self, file: PreviewedFile) -> None:
+        sides = _sides(file.columns)
+        labels = {
+            means: label.format(sides[0], other=sides[1]) for means, label in MEANINGS.items()
+        }
+        said = self.chosen_values() if self.is_bound else {}
+        for n, (value, means) in enumerate({**said, **file.values}.items()):
+            more = {} if means in ("", *labels) else {means: f"{float(means):.0%} {sides[0]}"}
+            self.fields[VALUE + value] = forms.ChoiceField(
+                label=value,
+                required=False,
+                choices=[("", "Choose what it means"), *{**labels, **more}.items()],
+                initial=means,
+                widget=forms.Select(attrs={"id": f"value-{n}"}),
+            )
+            self.values.append(self[VALUE + value])
 
     @property
     def file_fields(self) -> list[forms.BoundField]:
-        return [field for field in self if not field.name.startswith(COLUMN)]
+        shown = (ROLE, CANDIDATE, VALUE)
+        return [field for field in self if not field.name.startswith(shown)]
 
     def clean(self) -> dict[str, Any]:
         super().clean()
@@ -318,17 +427,42 @@ class ImportForm(forms.Form):
             self.add_error("file", "Choose a file.")
         return self.cleaned_data
 
-    def chosen_columns(self) -> dict[str, str]:
-        """Return the columns that were chosen, by field; none once another format was chosen."""
-        if self.data.get("of", self.data.get("format")) != self.data.get("format"):
-            return {}
-        return chosen_columns(self.data)
+    @property
+    def is_of_this_format(self) -> bool:
+        """Whether what was chosen belongs to the format that is chosen now."""
+        return bool(self.data.get("of", self.data.get("format")) == self.data.get("format"))
+
+    def chosen_roles(self) -> dict[str, str]:
+        """Return what each column was chosen to be; none once another format was chosen."""
+        roles = chosen(self.data, ROLE) if self.is_of_this_format else {}
+        names = chosen(self.data, CANDIDATE)
+        return {
+            heading: role + (names.get(heading, "").strip() or heading) if ":" in role else role
+            for heading, role in roles.items()
+        }
+
+    def chosen_values(self) -> dict[str, str]:
+        """Return what was said that values mean."""
+        values = chosen(self.data, VALUE) if self.is_of_this_format else {}
+        return {value: means for value, means in values.items() if means}
 
 
-def chosen_columns(data: Mapping[str, Any]) -> dict[str, str]:
-    """Return what was chosen in the fields of columns, by their names without the prefix."""
+def _sides(columns: Mapping[str, str]) -> tuple[str, str]:
+    """What to call the two candidates of a vote."""
+    answers = [field.partition(":")[2] for field in columns if field.startswith("answer:")]
+    if len(answers) == 2:
+        return answers[0], answers[1]
+    for field in ("model", "response"):
+        if left := columns.get(f"{field}_a"):
+            right = columns.get(f"{field}_b", "")
+            return (left, right) if field == "response" else (f"The {left}", f"The {right}")
+    return "The first", "The second"
+
+
+def chosen(data: Mapping[str, Any], prefix: str) -> dict[str, str]:
+    """Return what was sent in the fields with a prefix, by their names without it."""
     return {
-        name.removeprefix(COLUMN): value
+        name.removeprefix(prefix): value
         for name, value in data.items()
-        if name.startswith(COLUMN) and isinstance(value, str)
+        if name.startswith(prefix) and isinstance(value, str)
     }

@@ -37,6 +37,7 @@ from arena.formats.base import (
     content_digest,
     digest,
 )
+from arena.formats.columns import likely_roles, unknown_table
 from arena.formats.records import Foreign
 from arena.formats.warnings import Warnings
 from arena.models import (
@@ -197,7 +198,7 @@ def _opened_paths(paths: Sequence[Path]) -> Iterator[dict[Path, Path]]:
         try:
             yield places
         except FileError as error:
-            raise FileError(renamed(str(error), places)) from None
+            raise type(error)(renamed(str(error), places)) from None
         except BadRowsError as error:
             _rename_places(error.rejected, places)
             raise BadRowsError(error.rejected) from None
@@ -317,6 +318,21 @@ def _preview_of_file(files: list[ImportedFile]) -> PreviewedFile:
         bad=sum(len(file.bad) for file in files),
         unread=first.unread,
     )
+
+
+def preview_of_table(path: Path) -> PreviewedFile | None:
+    """Describe the columns of a table of which nobody knows how to read it; None if it is none."""
+    try:
+        table = unknown_table(path)
+        if table is None:
+            return None
+        _, names = table.mapping(path)
+        roles = likely_roles(names)
+        columns = {role: heading for heading, role in roles.items()}
+        samples = table.samples(path)
+    except FileError:
+        return None
+    return PreviewedFile(path.name, "", "", columns, names, samples, {}, {}, 0, [])
 
 
 def exclusive_import(slug: str) -> AbstractContextManager[None]:

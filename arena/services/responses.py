@@ -20,10 +20,11 @@ from django.db import transaction
 
 from arena.actors import Actor
 from arena.errors import ServiceError
-from arena.files.reader import FileError
+from arena.files.reader import FileError, RepeatedColumnError, UnknownTableError
 from arena.files.rows import ResponseRow
 from arena.files.tables import AT_MOST_BYTES, Problem
 from arena.formats.base import RejectedRows
+from arena.formats.columns import fields_of
 from arena.models import Arena, Candidate, Comparison, Prompt, Response
 from arena.self_identification import self_identifies
 from arena.services import audit
@@ -34,8 +35,10 @@ from arena.services.imports import (
     ImportPreview,
     ImportReport,
     Options,
+    PreviewedFile,
     import_files,
     preview_files,
+    preview_of_table,
 )
 from arena.services.locks import retry_on_deadlock
 from arena.services.pairs import sync_pairs
@@ -338,6 +341,10 @@ class UploadError(ServiceError):
     """A file that was not imported; the message is a sentence for people."""
 
 
+class UnknownUploadError(UploadError):
+    """A file of which somebody has to say what its columns are, if it is a table."""
+
+
 class BadUploadError(UploadError):
     """Rows of the file are bad, so that nothing was imported."""
 
@@ -352,19 +359,23 @@ class BadUploadError(UploadError):
 
 @dataclass(frozen=True)
 class Upload:
-    """A file, and how to read it; `columns` are the chosen ones, by field."""
+    """A file, and how to read it: `columns` are the chosen ones, by field, `values` what winners
+    are called, with their meanings. `roles`, if any, say what each column is read as instead, and
+    that no others are read."""
 
     name: str
     data: bytes
     format_name: str = "auto"
     columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
     skip_bad: bool = False
 
 
 def preview_upload(*, arena: Arena, upload: Upload) -> ImportPreview:
     """Return what the file would add; nothing is written. Raises UploadError."""
     with _on_disk(upload) as (path, folder):
-        preview = preview_files(slug=arena.slug, paths=[path], options=_options(upload))
+        preview = preview_files(slug=arena.slug, paths=[path], options=_options(upload, path))
         return replace(preview, rejected=_nameless(preview.rejected, folder))
 
 
@@ -376,7 +387,7 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
     """
     with _on_disk(upload) as (path, folder):
         try:
-            options = replace(_options(upload), by=by, by_team=True, rejects_folder=folder)
+            options = replace(_options(upload, path), by=by, by_team=True, rejects_folder=folder)
             report = import_files(slug=arena.slug, paths=[path], now=now, options=options)
         except BadRowsError as error:
             rejected = _nameless(error.rejected, folder)
@@ -389,10 +400,21 @@ def import_upload(*, arena: Arena, upload: Upload, by: Actor, now: datetime) -> 
     return replace(report, rejected=_nameless(report.rejected, folder))
 
 
-def _options(upload: Upload) -> Options:
+def table_of_upload(*, upload: Upload) -> PreviewedFile | None:
+    """Return the columns of a table that cannot be read yet, so that somebody can choose them; None
+    for any other file. Raises UploadError."""
+    with _on_disk(upload) as (path, _):
+        return preview_of_table(path)
+
+
+def _options(upload: Upload, path: Path) -> Options:
+    format_name, columns = upload.format_name, upload.columns
+    if upload.roles:
+        format_name, columns = fields_of(path, upload.roles, format_name)
     return Options(
-        format_name=upload.format_name,
-        columns=upload.columns,
+        format_name=format_name,
+        columns=columns,
+        values=upload.values,
         skip_bad=upload.skip_bad,
         most_rows=MOST_ROWS,
     )
@@ -414,7 +436,9 @@ def _on_disk(upload: Upload) -> Iterator[tuple[Path, Path]]:
         try:
             yield path, folder
         except (FileError, ArenaImportError) as error:
-            raise UploadError(_without(str(error), folder), field="file") from None
+            is_unknown = isinstance(error, UnknownTableError | RepeatedColumnError)
+            kind = UnknownUploadError if is_unknown else UploadError
+            raise kind(_without(str(error), folder), field="file") from None
 
 
 def _nameless(rejected: RejectedRows, folder: Path) -> RejectedRows:

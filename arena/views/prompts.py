@@ -23,6 +23,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from arena.files.reader import FileError
 from arena.files.rows import PromptRow
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, Table, parse_pasted, read_table
+from arena.formats.winners import guesses
 from arena.forms.base import add_service_error, errors_as_messages, errors_in
 from arena.forms.prompts import (
     AddPromptsForm,
@@ -37,6 +38,7 @@ from arena.models import Arena, Prompt, Response
 from arena.prompting.templates import TEXT_LIMIT
 from arena.services import prompts, responses
 from arena.services.candidate_checks import CandidateError
+from arena.services.imports import ImportPreview
 from arena.services.responses import upsert_responses
 from arena.validation import numbered, quoted
 from arena.views.arena_context import READ_ONLY, ArenaContext, require_permission
@@ -281,8 +283,10 @@ def _added(
 def _of_another_tool(context: ArenaContext, name: str, data: bytes) -> dict[str, Any] | None:
     """What the page shows of a file that is more than a table of prompts; None for such a table."""
     try:
-        page = _preview(context, name, data, {"format": "auto", "skip_bad": False})
+        page = _preview(context, responses.Upload(name, data))
     except responses.UploadError:
+        if name.lower().endswith((".yaml", ".yml")):
+            raise
         return None
     files = page["preview"].files
     is_table = all(file.format_name in ("native", "prompts") for file in files)
@@ -394,64 +398,103 @@ def _find_prompt(context: ArenaContext, pk: int) -> Prompt:
 def import_file(request: HttpRequest, context: ArenaContext) -> HttpResponse:
     """Preview a file of any format, and import it once that is confirmed."""
     form = ImportForm(request.POST or None, request.FILES or None)
-    result: dict[str, Any] = {}
-    if request.method == "POST" and form.is_valid():
-        try:
-            result = _imported_or_previewed(request, context, form)
-        except responses.BadUploadError as error:
-            form.add_error("skip_bad", error.message)
-            result = {"problems": error.rejected.lines}
-        except responses.UploadError as error:
-            add_service_error(form, error)
-    return context.render("manage/import.html", tab="prompts", **{"form": form} | result)
+    page = _of_file(request, context, form) if form.is_bound and form.is_valid() else {}
+    return context.render("manage/import.html", tab="prompts", **{"form": form} | page)
 
 
-def _imported_or_previewed(
-    request: HttpRequest, context: ArenaContext, form: ImportForm
-) -> dict[str, Any]:
-    """Return what the page shows after this request. Raises UploadError."""
+def _of_file(request: HttpRequest, context: ArenaContext, form: ImportForm) -> dict[str, Any]:
+    """Return what the page shows after this request."""
     arena, fields, key = context.arena, form.cleaned_data, form.cleaned_data["kept"]
-    if file := fields["file"]:
-        name, data, columns = file.name, file.read(AT_MOST_BYTES + 1), {}
-        key = ""
-    else:
-        name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
-        columns = form.chosen_columns()
-    upload = responses.Upload(name, data, fields["format"] or "auto", columns, fields["skip_bad"])
-    if request.POST.get("do") == "import" and key:
-        report = responses.import_upload(
-            arena=arena, upload=upload, by=context.actor, now=timezone.now()
-        )
-        added: dict[str, int] = {}
-        for file_report in report.files:
-            if file_report.added and not file_report.known:
-                added[file_report.kind] = added.get(file_report.kind, 0) + file_report.added
-            if file_report.checks and not file_report.known:
-                added["checks"] = added.get("checks", 0) + file_report.checks
-        unread = dict.fromkeys(name for read in report.files for name in read.unread)
-        shown = {"form": ImportForm(), "report": report, "added": added, "unread": unread}
-        return shown | {"can_vote": arena.has_pairs}
-    return _preview(context, name, data, fields, columns, key)
+    format_name, skip_bad = fields["format"] or "auto", fields["skip_bad"]
+    try:
+        if file := fields["file"]:
+            upload = responses.Upload(file.name, file.read(AT_MOST_BYTES + 1), format_name)
+            key = ""
+        else:
+            name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
+            values, roles = form.chosen_values(), form.chosen_roles()
+            upload = responses.Upload(name, data, format_name, values=values, roles=roles)
+    except responses.UploadError as error:
+        add_service_error(form, error)
+        return {}
+    upload = replace(upload, skip_bad=skip_bad)
+    try:
+        if request.POST.get("do") == "import" and key:
+            return _imported(context, upload)
+        return _preview(context, upload, key)
+    except responses.BadUploadError as error:
+        form.add_error("skip_bad", error.message)
+        again = responses.preview_upload(arena=arena, upload=upload)
+        return {**_shown(form, again), "problems": error.rejected.lines}
+    except responses.UploadError as error:
+        return _columns_to_choose(context, upload, key, form, error)
 
 
-def _preview(
-    context: ArenaContext,
-    name: str,
-    data: bytes,
-    fields: dict[str, Any],
-    columns: dict[str, str] | None = None,
-    key: str = "",
-) -> dict[str, Any]:
+def _imported(context: ArenaContext, upload: responses.Upload) -> dict[str, Any]:
+    """Import the file; return what the page says of it. Raises UploadError."""
+    arena = context.arena
+    report = responses.import_upload(
+        arena=arena, upload=upload, by=context.actor, now=timezone.now()
+    )
+    added: dict[str, int] = {}
+    for file in report.files:
+        if file.added and not file.known:
+            added[file.kind] = added.get(file.kind, 0) + file.added
+        if file.checks and not file.known:
+            added["checks"] = added.get("checks", 0) + file.checks
+    unread = dict.fromkeys(name for read in report.files for name in read.unread)
+    shown = {"form": ImportForm(), "report": report, "added": added, "unread": unread}
+    return shown | {"can_vote": arena.has_pairs, "has_votes": arena.votes.live().exists()}
+
+
+def _preview(context: ArenaContext, upload: responses.Upload, key: str = "") -> dict[str, Any]:
     """Return what the page shows of a file that is not imported yet. Raises UploadError."""
-    arena, skip_bad = context.arena, fields["skip_bad"]
-    upload = responses.Upload(name, data, fields["format"] or "auto", columns or {}, skip_bad)
+    arena = context.arena
     preview = responses.preview_upload(arena=arena, upload=upload)
-    key = key or responses.keep_upload(arena=arena, name=name, data=data, by=context.actor)
-    formats = {file.format_name for file in preview.files}
-    format_name = preview.files[0].format_name if len(formats) == 1 else "auto"
-    initial = {"kept": key, "format": format_name, "of": format_name, "skip_bad": skip_bad}
-    return {
-        "form": ImportForm(initial=initial, preview=preview),
-        "preview": preview,
-        "problems": preview.rejected.lines,
-    }
+    asked = [value for file in preview.files for value, means in file.values.items() if not means]
+    if guessed := guesses(asked):
+        # What would be added is shown as it would be with the guesses that the page shows.
+        guessing = replace(upload, values={**guessed, **upload.values})
+        preview = responses.preview_upload(arena=arena, upload=guessing)
+    form = ImportForm(initial=_initial(context, upload, key))
+    return {"form": form, "asked": asked, **_shown(form, preview)}
+
+
+def _initial(context: ArenaContext, upload: responses.Upload, key: str) -> dict[str, Any]:
+    key = key or responses.keep_upload(
+        arena=context.arena, name=upload.name, data=upload.data, by=context.actor
+    )
+    format_name = upload.format_name
+    return {"kept": key, "format": format_name, "of": format_name, "skip_bad": upload.skip_bad}
+
+
+def _shown(form: ImportForm, preview: ImportPreview) -> dict[str, Any]:
+    """What the page shows of a preview; columns of several files have nothing in common."""
+    if len(preview.files) == 1:
+        form.show(preview.files[0])
+    return {"preview": preview, "problems": preview.rejected.lines}
+
+
+def _columns_to_choose(
+    context: ArenaContext,
+    upload: responses.Upload,
+    key: str,
+    form: ImportForm,
+    error: responses.UploadError,
+) -> dict[str, Any]:
+    """Return what the page shows of a file that cannot be read as it is: if it is a table, its
+    columns, to choose what they are."""
+    has_chosen = key and form.is_of_this_format
+    table = None
+    if has_chosen or isinstance(error, responses.UnknownUploadError):
+        table = responses.table_of_upload(upload=upload)
+    if table is None:
+        add_service_error(form, error)
+        return {}
+    if has_chosen:
+        form.add_error(None, error.message)
+        form.show(table)
+        return {}
+    why = error.message if upload.format_name != "auto" else ""
+    form = ImportForm(initial=_initial(context, upload, key), file=table)
+    return {"form": form, "unknown": table, "why": why}

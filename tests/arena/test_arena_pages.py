@@ -484,7 +484,7 @@ def test_a_file_of_another_tool_is_previewed_where_prompts_are_added(
     text = "question_id,model_a,model_b,winner,judge,tstamp\nq1,x,y,model_a,ann,1700000000\n"
     # A browser offers the files of other tools too.
     accepted = owner.get(address(arena, "add_prompts")).context["form"]["file"].field.widget.attrs
-    assert {".parquet", ".yaml", ".zip", ".gz"} <= set(accepted["accept"].split(","))
+    assert {".parquet", ".xlsx", ".zip", ".gz"} <= set(accepted["accept"].split(","))
     data = {"file": SimpleUploadedFile("anything.csv", text.encode())}
     page = owner.post(address(arena, "add_prompts"), data).content.decode()
     assert "What this file would add" in page
@@ -507,7 +507,7 @@ def test_all_rows_or_none(owner: Client, arena: Arena) -> None:
     [
         ({}, "Paste something, or choose a file."),
         ({"pasted": "A?", "file": b"text\nB?\n"}, "You pasted text and chose a file."),
-        ({"file": b"PK\x03\x04xl/"}, "save it as CSV"),
+        ({"file": b"PK\x03\x04xl/"}, "Save it again."),
         ({"file": b""}, "The file is empty."),
         ({"file": b"a,b\n1,2\n"}, "a column text"),
     ],

@@ -470,6 +470,13 @@ def test_a_configuration_of_promptfoo_is_refused_with_what_to_do(tmp_path):
         call_command("import_arena", "mine", path, stdout=StringIO())
 
 
+def test_a_project_of_promptfoo_without_results_is_refused_with_what_to_do(tmp_path):
+    (tmp_path / "promptfooconfig.yaml").write_text("prompts: [a]\n")
+    (tmp_path / "package.json").write_text('{"name": "x"}')
+    with pytest.raises(CommandError, match="Run promptfoo there, and bring the results"):
+        call_command("import_arena", "mine", tmp_path, stdout=StringIO())
+
+
 def zipped(path: Path, name: str, data: bytes, mode: int = 0) -> Path:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         member = zipfile.ZipInfo(name)
