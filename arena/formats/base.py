@@ -435,6 +435,7 @@ class Layout:
     `repeats`: several columns of a table may have the same name.
     `values`: what its winners' values mean. `keeps_rest`: further columns are the vote's details.
     `several`: families of columns, one for each candidate, as fields `answer:NAME`.
+    `named`: headings that a table must have.
     """
 
     name: str
@@ -454,6 +455,7 @@ class Layout:
     values: Mapping[str, str] = field(default_factory=dict)
     keeps_rest: bool = False
     several: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
 
     def assigned(self, names: Iterable[str]) -> dict[str, str]:
         """Map each field that the file has to the column's name, as written."""

@@ -128,7 +128,9 @@ class Records:
     def _header(self, layout: Layout) -> Any:
         return csv_header(
             self.source,
-            suffices=lambda names: layout.fits(layout.assigned(list(names))),
+            suffices=lambda names: (
+                layout.named <= {*names} and layout.fits(layout.assigned(list(names)))
+            ),
             wanted=f"It needs the columns of {layout.wanted}.",
             key=str,
             may_repeat=layout.repeats,
@@ -195,7 +197,8 @@ def recognise(
         return None
     for layout in layouts:
         try:
-            others = {f: name for f, name in chosen.items() if f == "winner" or not layout.values}
+            is_of_tool = layout.values and layout.name != PAIRS
+            others = {f: name for f, name in chosen.items() if f == "winner" or not is_of_tool}
             may_be = all(map(layout.knows, chosen)) and Foreign(layout, others).suits(records)
             if may_be and Foreign(layout, chosen).suits(records):
                 return layout
@@ -343,15 +346,17 @@ class Foreign:
         return False
 
     def _chosen_layout(self) -> Layout:
-        """The layout with the chosen columns as further names of their fields; then the header
-        needs no more than these."""
+        """The layout that needs the chosen columns of a header in place of what they are for."""
         if not self.chosen:
             return self.layout
-        names = {
-            name: (*((folded(self.chosen[name]),) if self.chosen.get(name) else ()), *known)
-            for name, known in self.layout.columns.items()
-        }
-        return replace(self.layout, columns=names, needed=(), without=(), several=())
+        chosen = {field.partition(":")[0] for field, column in self.chosen.items() if column}
+        return replace(
+            self.layout,
+            needed=tuple(group for group in self.layout.needed if chosen.isdisjoint(group)),
+            without=(),
+            several=tuple(family for family in self.layout.several if family not in chosen),
+            named=frozenset(filter(None, self.chosen.values())),
+        )
 
     def preamble(self, path: Path) -> int:
         """Return the length of a CSV file's header in bytes."""
@@ -522,6 +527,8 @@ def unknown_layout(
     if not names:
         return f"It has no {noun}. {needs}"
     has = f"It has the {noun} {join_names(map(quoted, names), MOST_SHOWN)}."
+    if gone := [name for name in (chosen or {}).values() if name and name not in names]:
+        return f"It has no {noun.removesuffix('s')} {quoted(gone[0])}. {has}"
     possible = [one for one in layouts.values() if all(map(one.knows, chosen or ()))]
     if not possible:
         return f"{has} No format has all the chosen fields: {', '.join(chosen or ())}."

@@ -419,7 +419,7 @@ def test_the_same_bytes_read_in_another_way_are_refused_and_again_in_the_same_wa
     ("options", "says"),
     [
         (("--column", "winner=left"), "for votes as a table, there is no left"),
-        (("--column", "winner=nobody"), "has no column 'nobody'. It has 'left', 'right', 'winner'"),
+        (("--column", "winner=nobody"), "It has no column 'nobody'. It has the columns 'left'"),
         (
             ("--column", "winner=other", "--column", "model_a=other"),
             "The column 'other' cannot be both",
