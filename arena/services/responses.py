@@ -25,7 +25,7 @@ from arena.files.rows import ResponseRow
 from arena.files.tables import AT_MOST_BYTES, Problem
 from arena.formats.base import RejectedRows
 from arena.formats.columns import fields_of
-from arena.models import Arena, Candidate, Comparison, Prompt, Response
+from arena.models import Arena, Candidate, Comparison, Prompt, Response, Team
 from arena.self_identification import self_identifies
 from arena.services import audit
 from arena.services.candidate_checks import CandidateError, check_is_open
@@ -457,18 +457,20 @@ def file_name(name: str) -> str:
     return safe or "file"
 
 
-def keep_upload(*, arena: Arena, name: str, data: bytes, by: Actor) -> str:
-    """Keep the file for a day, where nobody else can read it; return the key to it."""
+def keep_upload(*, place: Arena | Team, name: str, data: bytes, by: Actor) -> str:
+    """Keep the file for a day, where nobody else can read it; return the key to it, which is good
+    in this place alone."""
     with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:
         kept.write(data)
-    return signing.dumps([Path(kept.name).name, name, arena.pk, by.key], salt=SALT)
+    where = f"{place._meta.model_name} {place.pk}"
+    return signing.dumps([Path(kept.name).name, name, where, by.key], salt=SALT)
 
 
-def kept_upload(*, arena: Arena, key: str, by: Actor) -> tuple[str, bytes]:
+def kept_upload(*, place: Arena | Team, key: str, by: Actor) -> tuple[str, bytes]:
     """Return the name and the bytes of a kept file. Raises UploadError."""
     try:
-        stored, name, arena_id, owner = signing.loads(key, salt=SALT, max_age=KEPT_SECONDS)
-        if (arena_id, owner) != (arena.pk, by.key):
+        stored, name, where, owner = signing.loads(key, salt=SALT, max_age=KEPT_SECONDS)
+        if (where, owner) != (f"{place._meta.model_name} {place.pk}", by.key):
             raise UploadError(GONE, field="file")
         return name, (_folder() / stored).read_bytes()
     except (signing.BadSignature, ValueError, OSError):

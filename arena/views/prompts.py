@@ -242,12 +242,12 @@ def _added_or_previewed(
             return page
     else:
         key = fields["kept"]
-        name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
+        name, data = responses.kept_upload(place=arena, key=key, by=context.actor)
     table = read_table(data, columns=PROMPTS, roles=roles)
     if not file and do == "confirm":
         return _added(context, fields, table)
     unasked = [] if roles else prompts.new_variables(arena, table.rows)
-    key = key or responses.keep_upload(arena=arena, name=name, data=data, by=context.actor)
+    key = key or responses.keep_upload(place=arena, name=name, data=data, by=context.actor)
     initial = {"kept": key} | {name: fields[name] for name in ("category", "document", "atomic")}
     unread = unasked if len(unasked) > MOST_UNASKED else []
     return {
@@ -411,7 +411,7 @@ def _of_file(request: HttpRequest, context: ArenaContext, form: ImportForm) -> d
             upload = responses.Upload(file.name, file.read(AT_MOST_BYTES + 1), format_name)
             key = ""
         else:
-            name, data = responses.kept_upload(arena=arena, key=key, by=context.actor)
+            name, data = responses.kept_upload(place=arena, key=key, by=context.actor)
             values, roles = form.chosen_values(), form.chosen_roles()
             upload = responses.Upload(name, data, format_name, values=values, roles=roles)
     except responses.UploadError as error:
@@ -462,7 +462,7 @@ def _preview(context: ArenaContext, upload: responses.Upload, key: str = "") -> 
 
 def _initial(context: ArenaContext, upload: responses.Upload, key: str) -> dict[str, Any]:
     key = key or responses.keep_upload(
-        arena=context.arena, name=upload.name, data=upload.data, by=context.actor
+        place=context.arena, name=upload.name, data=upload.data, by=context.actor
     )
     format_name = upload.format_name
     return {"kept": key, "format": format_name, "of": format_name, "skip_bad": upload.skip_bad}

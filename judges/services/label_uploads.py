@@ -11,21 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from django.conf import settings
-from django.core import signing
-
-from arena.actors import Actor
 from arena.files.reader import FileError, RepeatedColumnError, Source
 from arena.files.tables import AT_MOST_BYTES, AT_MOST_ROWS
 from arena.formats.labels import LAYOUTS
 from arena.formats.records import SUFFIXES, Foreign
 from arena.formats.winners import MEANINGS, read_meaning
-from arena.models import Team
-from arena.services.responses import GONE, KEPT_SECONDS, UploadError, file_name
+from arena.services.responses import UploadError, file_name
 from arena.validation import quoted
 from judges.services.label_files import FREE, LabelFile, LabelsError, labels_in, read_labels
 
-SALT = "ringside.labels"
 MOST_COLUMNS = 100  # that a page offers
 NOWHERE = -1
 ROLES = {
@@ -212,25 +206,3 @@ def _read(
 
 def _without(sentence: str, folder: str) -> str:
     return sentence.replace(f"{folder}/", "")
-
-
-def keep_file(*, team: Team, upload: LabelUpload, by: Actor) -> str:
-    """Keep the file for a day, where nobody else can read it; return the key to it."""
-    with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:
-        kept.write(upload.data)
-    return signing.dumps([Path(kept.name).name, upload.name, team.pk, by.key], salt=SALT)
-
-
-def kept_file(*, team: Team, key: str, by: Actor) -> tuple[str, bytes]:
-    """Return the name and the bytes of a kept file. Raises UploadError."""
-    try:
-        stored, name, team_id, owner = signing.loads(key, salt=SALT, max_age=KEPT_SECONDS)
-        if (team_id, owner) != (team.pk, by.key):
-            raise UploadError(GONE, field="file")
-        return name, (_folder() / stored).read_bytes()
-    except (signing.BadSignature, ValueError, OSError):
-        raise UploadError(GONE, field="file") from None
-
-
-def _folder() -> Path:
-    return Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())

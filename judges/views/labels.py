@@ -10,12 +10,13 @@ from arena.actors import TeamPermission, actor_of
 from arena.files.tables import AT_MOST_BYTES
 from arena.forms.base import errors_as_messages, errors_in
 from arena.models import Team
+from arena.services.responses import keep_upload, kept_upload
 from arena.views.prompts import limit_upload
 from arena.views.teams import for_team, paginate, render_team_page
 from judges.forms import LabelsForm
 from judges.models import LabelSet
 from judges.permissions import listed_label_sets
-from judges.services.label_uploads import LabelUpload, keep_file, kept_file, preview_labels
+from judges.services.label_uploads import LabelUpload, preview_labels
 from judges.services.labels import remove_labels, upload_labels
 
 
@@ -56,7 +57,7 @@ def _preview_or_save(request: HttpRequest, team: Team, form: LabelsForm) -> Http
         upload, key = LabelUpload(file.name, file.read(AT_MOST_BYTES + 1)), ""
     else:
         key = fields["kept"]
-        upload = LabelUpload(*kept_file(team=team, key=key, by=by), *form.chosen())
+        upload = LabelUpload(*kept_upload(place=team, key=key, by=by), *form.chosen())
     preview = preview_labels(upload)
     name = fields["name"] or upload.name
     if request.POST.get("do") == "save" and key:
@@ -70,7 +71,7 @@ def _preview_or_save(request: HttpRequest, team: Team, form: LabelsForm) -> Http
                 messages.success(request, f"{stored} saved. {use} can use it.")
                 return redirect("team_labels", team.slug)
     else:
-        key = key or keep_file(team=team, upload=upload, by=by)
+        key = key or keep_upload(place=team, name=upload.name, data=upload.data, by=by)
         initial = {"kept": key, "name": name, "skip_bad": "skip_bad" in request.POST}
         form = LabelsForm(initial=initial, preview=preview)
     return render_team_page(request, team, "judges/labels_form.html", form=form, preview=preview)
