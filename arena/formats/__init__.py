@@ -11,9 +11,11 @@ from arena.formats import battles, native, promptfoo, rankings, traces
 from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile, Layout
 from arena.formats.records import (
     NEEDS,
+    PAIRS,
     SUFFIXES,
     Foreign,
     Records,
+    check_are_names,
     check_no_ratings,
     recognise,
     unknown_layout,
@@ -148,6 +150,8 @@ def _formats_to_try(path: Path, chosen: Chosen) -> list[Format]:
         return [native]
     if layout.name == PROMPTS and not chosen.columns:
         check_no_ratings(path, layout)
+    if layout.name == PAIRS and not chosen.columns:
+        check_are_names(path, layout)
     of_layout = chosen.reads(layout)
     # Ringside's own files of prompts are recognised by their names, and may have more fields.
     return [native, of_layout] if layout.name == PROMPTS else [of_layout, native]

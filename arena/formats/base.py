@@ -317,7 +317,7 @@ FAMILIES = {
         r"(?:rank(?:ing)?|place)(?:[ _-]*(?:of|for|:)[ _-]+| +|: *)(?!\d+$)(.+)", re.IGNORECASE
     ),
 }
-_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1
+CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-zA-Z])(?=\d+$)")  # modelA, model1
 # Mechanical Turk: `Input.model_a`, `Answer.winner`; Toloka: `INPUT:left`, `OUTPUT:result`.
 _ASKED = re.compile(r"(?:INPUT:|OUTPUT:|ASSIGNMENT:|Input\.|Answer\.)(.+)")
 # The two sides of a pair, in names of columns.
@@ -517,7 +517,7 @@ def _columns_by_key(names: tuple[str, ...]) -> Mapping[str, str]:
         if member := MEMBER.fullmatch(name):
             written.setdefault(folded(member[1]), name)
     for name in names:
-        written.setdefault(folded(_CAMEL.sub("_", name)), name)
+        written.setdefault(folded(CAMEL.sub("_", name)), name)
         if asked := _ASKED.fullmatch(name):
             written.setdefault(folded(asked[1]), name)
     return written

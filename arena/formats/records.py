@@ -35,6 +35,7 @@ from arena.files.reader import (
 )
 from arena.files.rows import Values, VoteRow, parse_label
 from arena.formats.base import (
+    CAMEL,
     KINDS,
     MEMBER,
     OUTPUT,
@@ -478,6 +479,41 @@ def check_no_ratings(path: Path, layout: Layout) -> None:
             f"{path} has columns of numbers: {join_names(map(quoted, cells), MOST_SHOWN)}. If each "
             f"is a candidate's rating, say so ({chosen}); if they are variables, choose the format "
             "prompts."
+        )
+
+
+THIRD = {"a": "c", "1": "3", "x": "z", "first": "third"}
+FEWEST_NAMES, FEWEST_WORDS = 4, 4  # from which cells are taken for texts
+
+
+def check_are_names(path: Path, layout: Layout) -> None:
+    """Raise FileError for a table of pairs with a third candidate, or whose candidates look like
+    the texts of answers: nearly all of them differ, and have several words."""
+    records = Records(path)
+    columns = records.names(layout)
+    fields = layout.assigned(columns)
+    stem, _, side = folded(CAMEL.sub("_", fields["model_a"])).rpartition("_")
+    third = f"{stem}_{THIRD.get(side, side)}"
+    if side in THIRD and stem and third in {folded(CAMEL.sub("_", name)) for name in columns}:
+        raise UnknownTableError(
+            f"{path} has more than two candidates in a row: {quoted(fields['model_a'])}, "
+            f"{quoted(fields['model_b'])} and a third. Write a ranking (oak > elm > fir), or a row "
+            "for each pair."
+        )
+    names = [
+        written(row.content.get(fields[side]) or "")
+        for row in islice(records.rows(layout), SAMPLE)
+        if isinstance(row.content, dict)
+        for side in ("model_a", "model_b")
+    ]
+    n_different, n_words = len({*names}), sum(len(name.split()) for name in names)
+    differ = n_different >= max(FEWEST_NAMES, 0.8 * len(names))
+    if differ and n_words >= FEWEST_WORDS * len(names):
+        left, right = fields["model_a"], fields["model_b"]
+        raise UnknownTableError(
+            f"The columns {quoted(left)} and {quoted(right)} of {path} look like answers, not like "
+            f"names of models. If they are, say so: --column 'response_a={left}' "
+            f"--column 'response_b={right}', with a column for the prompt."
         )
 
 

@@ -287,6 +287,14 @@ def test_what_says_most_decides(rows: list[str], votes: list[str], tmp_path: Pat
         (["model_a,model_b,score_a,score_b", 'oak,elm,"1,250",980'], "the comma is ambiguous"),
         (["prompt,rank_1,rank_2", "q,1,2"], "has numbers; name the candidates"),
         (["model_a,model_b,winner", f"oak,elm,{'a (' * 20_000}"], "60,000 characters long"),
+        (["item1,item2,item3,best", "oak,elm,fir,oak"], "more than two candidates in a row"),
+        (
+            [
+                "question,left,right,winner",
+                *(f"q{n},A long answer {n},Yet another {n} one,A" for n in range(5)),
+            ],
+            "look like answers, not like names of models",
+        ),
         (["prompt,better,oak rating", "q,x,Good"], "'better', 'oak rating', which may be choices"),
     ],
 )
