@@ -9,17 +9,8 @@ from arena.files.copies import ArchiveError, unpacked
 from arena.files.reader import FileError, Source, UnknownTableError, unreadable
 from arena.formats import battles, native, promptfoo, rankings, traces
 from arena.formats.base import KINDS, MOST_UNREAD, Format, ImportFile, Layout
-from arena.formats.records import (
-    NEEDS,
-    PAIRS,
-    SUFFIXES,
-    Foreign,
-    Records,
-    check_are_names,
-    check_no_ratings,
-    recognise,
-    unknown_layout,
-)
+from arena.formats.records import PAIRS, SUFFIXES, Foreign, Records, recognise
+from arena.formats.refusals import NEEDS, check_are_names, check_are_prompts, unknown_layout
 from arena.validation import quoted
 
 LAYOUTS = {
@@ -149,7 +140,7 @@ def _formats_to_try(path: Path, chosen: Chosen) -> list[Format]:
     if layout is None:
         return [native]
     if layout.name == PROMPTS and not chosen.columns:
-        check_no_ratings(path, layout)
+        check_are_prompts(path, layout)
     if layout.name == PAIRS and not chosen.columns:
         check_are_names(path, layout)
     of_layout = chosen.reads(layout)

@@ -11,7 +11,8 @@ from arena.files.reader import FileError, Source, unreadable
 from arena.files.rows import LabelRow
 from arena.formats.base import Layout
 from arena.formats.labels import LAYOUTS
-from arena.formats.records import Foreign, recognise, unknown_layout
+from arena.formats.records import Foreign, recognise
+from arena.formats.refusals import unknown_layout
 from arena.outcomes import mirror
 from arena.validation import InputError, numbered, quoted
 
