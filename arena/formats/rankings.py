@@ -32,7 +32,7 @@ from arena.formats.records import (
     voted,
     written,
 )
-from arena.formats.winners import read_winner
+from arena.formats.winners import SKIP, read_winner
 from arena.outcomes import LEFT, outcome_of_lead
 from arena.validation import InputError, join_names, quoted
 
@@ -147,10 +147,13 @@ def _votes_for_winner(
         outcome: Values = {"outcome": winner.outcome}
         if winner.preference is not None:
             outcome = {"preference_a": winner.preference}
-        if winner.outcome != "skip":
+        if winner.outcome != SKIP:
             yield from voted(record, vote | {"a": names[0], "b": names[1]} | outcome, {})
         return
-    won = written(record.need("winner")).strip().casefold()
+    cell = " ".join(written(record.need("winner")).split())
+    won = record.values.get(cell, cell).casefold()
+    if won == SKIP:
+        return
     known = {name.casefold(): name for name in names}
     known |= {heading.casefold(): name for name, heading in (headings or {}).items()}
     if won in ("tie", "draw", "all", "equal", "same"):

@@ -107,6 +107,13 @@ def test_a_column_of_answers_for_each_candidate(tmp_path: Path, winner: str) -> 
     assert [prompt.text for prompt in rows["prompts"]] == ["Why?"]
 
 
+def test_codes_of_more_than_two_candidates_are_named_by_whoever_knows(tmp_path: Path) -> None:
+    head = "question,answer of X,answer of Y,answer of Z,winner"
+    path = write(tmp_path / "w.csv", head, "Why?,So.,Thus.,No.,3", "How?,So.,Thus.,No.,0")
+    rows = read(path, values={"3": "Z", "0": "skip"})
+    assert results(rows["votes"]) == {("Z", "X"), ("Z", "Y")}
+
+
 def test_two_answers_without_models_are_called_what_their_columns_are(tmp_path: Path) -> None:
     path = write(tmp_path / "w.csv", "question,answer_a,answer_b,winner", "Why?,So.,No.,B")
     rows = read(path)
