@@ -63,8 +63,13 @@ class OwnPostgres:
         return f"postgres://postgres@127.0.0.1:{self.port}/{database}"
 
     def create(self, database: str, template: str = MIGRATED) -> None:
-        made = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        # A test that is tried again finds the database of its first try.
+        gone, made = (
+            sql.SQL("DROP DATABASE IF EXISTS {}"),
+            sql.SQL("CREATE DATABASE {} TEMPLATE {}"),
+        )
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
+            connection.execute(gone.format(sql.Identifier(database)))
             connection.execute(made.format(sql.Identifier(database), sql.Identifier(template)))
 
     def crash(self) -> None:
