@@ -245,12 +245,12 @@ class Foreign:
 
     def suits(self, records: Records) -> bool:
         """Whether the file has what this layout needs."""
-        return self.layout.fits(self._assigned(records.names(self._chosen_layout())))
+        return self.layout.fits(self.assigned(records.names(self._chosen_layout())))
 
     def fields(self, records: Records) -> dict[str, str]:
         """Map the fields to the file's columns, as chosen or by their names. Raises FileError."""
         names = records.names(self._chosen_layout())
-        fields = self._assigned(names)
+        fields = self.assigned(names)
         for field, column in self.chosen.items():
             if not self.layout.knows(field):
                 raise FileError(
@@ -270,7 +270,7 @@ class Foreign:
         _check_twins(records.path, names, {f: c for f, c in fields.items() if f not in self.chosen})
         return fields
 
-    def _assigned(self, names: list[str]) -> dict[str, str]:
+    def assigned(self, names: list[str]) -> dict[str, str]:
         """The fields by the columns' names, then those that were chosen."""
         taken = set(self.chosen.values())
         found = self.layout.assigned(names).items()
@@ -334,7 +334,7 @@ class Foreign:
     def mapping_chosen(self, path: Path) -> dict[str, dict[str, str]]:
         """Return the chosen columns and values that make a difference."""
         usual = Foreign(self.layout)
-        columns = usual._assigned(Records(path).names(self._chosen_layout())) if self.chosen else {}
+        columns = usual.assigned(Records(path).names(self._chosen_layout())) if self.chosen else {}
         chosen = {f: name for f, name in self.chosen.items() if columns.get(f, "") != name}
         said = {v: means for v, means in self.values.items() if not self._says_anyway(v, means)}
         return ({"columns": chosen} if chosen else {}) | ({"values": said} if said else {})

@@ -57,7 +57,7 @@ def unknown_layout(
     if not possible:
         return f"{has} No format has all the chosen fields: {', '.join(chosen or ())}."
     nearest, found = max(
-        ((layout, Foreign(layout, chosen)._assigned(names)) for layout in possible),
+        ((layout, Foreign(layout, chosen).assigned(names)) for layout in possible),
         key=lambda one: _nearness(*one),
     )
     if records.is_table:

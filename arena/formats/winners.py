@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from arena.outcomes import BOTH_BAD, LEFT, MIRRORED, OUTCOMES, RIGHT, TIE
@@ -136,7 +135,6 @@ def _bare_name(name: str) -> str:
     return " ".join(name.casefold().split())
 
 
-@lru_cache(1_000)
 def _read_words(written: str) -> Winner | None:
     """Read the usual words: a side, how much better it is, a tie, both bad, or no vote."""
     is_marked = written.startswith("[[")

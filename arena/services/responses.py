@@ -462,19 +462,22 @@ def keep_upload(*, place: Arena | Team, name: str, data: bytes, by: Actor) -> st
     in this place alone."""
     with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:
         kept.write(data)
-    where = f"{place._meta.model_name} {place.pk}"
-    return signing.dumps([Path(kept.name).name, name, where, by.key], salt=SALT)
+    return signing.dumps([Path(kept.name).name, name, _where(place), by.key], salt=SALT)
 
 
 def kept_upload(*, place: Arena | Team, key: str, by: Actor) -> tuple[str, bytes]:
     """Return the name and the bytes of a kept file. Raises UploadError."""
     try:
         stored, name, where, owner = signing.loads(key, salt=SALT, max_age=KEPT_SECONDS)
-        if (where, owner) != (f"{place._meta.model_name} {place.pk}", by.key):
+        if (where, owner) != (_where(place), by.key):
             raise UploadError(GONE, field="file")
         return name, (_folder() / stored).read_bytes()
     except (signing.BadSignature, ValueError, OSError):
         raise UploadError(GONE, field="file") from None
+
+
+def _where(place: Arena | Team) -> str:
+    return f"{type(place).__name__} {place.pk}"
 
 
 def _folder() -> Path:
