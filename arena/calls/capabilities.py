@@ -44,7 +44,7 @@ ENUM_SCHEMA = {
     "required": ["word"],
     "additionalProperties": False,
 }
-PAUSES = (0.5, 1.0, 2.0, 4.0)  # seconds, before a probe's request is sent again
+PAUSES = (0.5, 1.0)  # seconds, before a probe's request is sent again
 PATIENCE = 15.0  # seconds, in which a probe begins its requests
 GREETING = (Message("user", "Say hello, in one word."),)
 

@@ -1,6 +1,7 @@
 """The HTTP client under the SDKs of all model servers: bounded in time and size, no redirects."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -13,6 +14,8 @@ import httpx2
 from arena.deadlines import BoundedStream, Deadline
 
 MOST_BYTES = 4_000_000  # of a reply, unpacked
+MOST_PIECES = 1_000  # lines and parts of one event of a stream
+END_OF_EVENT = re.compile(rb"\n\n|\r\n\r\n|\r\r(?!\n)")  # as the SDKs see it
 NOT_OURS = {"content-encoding", "content-length", "transfer-encoding"}
 
 
@@ -62,9 +65,27 @@ def _check_size(size: int) -> None:
         )
 
 
+def _count_pieces(data: bytes, before: int) -> int:
+    """Return how many pieces the last event in `data` has so far; the first one had `before`."""
+    pieces = before
+    for event in END_OF_EVENT.split(data):
+        pieces = before + 1 + event.count(b"\n") + event.count(b"\r")
+        if pieces > MOST_PIECES:
+            raise httpx2.DecodingError("The server sends an event in too many pieces.")
+        before = 0
+    return pieces
+
+
 def _ours(response: httpx2.Response) -> list[tuple[str, str]]:
-    """Return the headers that are still true of the unpacked body."""
-    return [(name, value) for name, value in response.headers.multi_items() if name not in NOT_OURS]
+    """Return the headers that are still true of the unpacked body.
+
+    Without a charset, the body is read as UTF-8, as JSON and streams are: some of Python's codecs
+    take hours for 4 MB, and others raise errors that nobody expects.
+    """
+    kept = [(name, value) for name, value in response.headers.multi_items() if name not in NOT_OURS]
+    return [
+        (name, value.partition(";")[0] if name == "content-type" else value) for name, value in kept
+    ]
 
 
 class BoundedBackend(httpcore2.SyncBackend):
@@ -128,18 +149,25 @@ def _too_late(request: httpx2.Request) -> Iterator[None]:
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """The unpacked body of a reply, up to MOST_BYTES and until `end`, by the loop's clock."""
+    """The unpacked body of a reply, up to MOST_BYTES and until `end`, by the loop's clock.
+
+    An SDK may copy what it has of an event for each line and part of it, so these are counted.
+    """
 
     def __init__(self, response: httpx2.Response, end: float) -> None:
         self._response, self._end = response, end
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         _check_packing(self._response)
-        size, parts = 0, self._response.aiter_bytes()
+        size, pieces, tail, parts = 0, 0, b"", self._response.aiter_bytes()
         while (part := await self._next(parts)) is not None:
             size += len(part)
             _check_size(size)
+            if self._response.is_success:
+                pieces = _count_pieces(tail + part, pieces)
+                tail = (tail + part)[-3:]
             yield part
+            await asyncio.sleep(0)  # or a fast server would keep other streams waiting
 
     async def _next(self, parts: AsyncIterator[bytes]) -> bytes | None:
         """Return the next part, None at the end; the client's timeout is for one read alone."""

@@ -91,6 +91,8 @@ def test_what_is_not_asked_for_is_not_sent(server: FakeServer) -> None:
         ({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 95}, (10, 85)),
         ({"prompt_tokens": 10, "completion_tokens": 5}, (10, 5)),
         ({"prompt_tokens": "many", "completion_tokens": -5}, (None, None)),
+        # No model reads or writes so many, and PostgreSQL could not store their sum.
+        ({"prompt_tokens": 2_000_000_000, "completion_tokens": 2_000_000_000}, (None, None)),
         ({}, (None, None)),
     ],
 )

@@ -228,6 +228,8 @@ def test_a_server_that_is_down_bills_nothing(provider: Make) -> None:
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
         ("Wed, 21 Oct 2015 07:28:00 -0000", 0.0),
         ("Wed, 21 Oct 2915 07:28:00 GMT", LONGEST_WAIT),
+        ("Wed, 21 Oct 29150000000000000000 07:28:00 GMT", None),
+        ("Wed, 21 Oct 2015 07:28:00 +99999999999999999999", None),
     ],
 )
 def test_retry_after_is_read_as_seconds_or_date(
@@ -261,6 +263,19 @@ def test_a_server_names_the_wait_in_one_of_several_headers(
 ) -> None:
     server.otherwise = lambda body: Sent({"error": {"message": "slow down"}}, 429, headers)
     assert failure(provider, server).retry_after == seconds
+
+
+@every_wire
+@pytest.mark.parametrize("charset", ["punycode", "base64"])
+def test_a_reply_is_utf_8_whatever_the_server_calls_it(
+    provider: Make, server: FakeServer, charset: str
+) -> None:
+    """Some codecs take hours for a few MB, and others raise what nobody expects."""
+    named = {"content-type": f"text/plain; charset={charset}"}
+    server.otherwise = lambda _: Sent("é".encode() + b"a" * 200_000, status=500, headers=named)
+    began = time.monotonic()
+    assert str(failure(provider, server)).startswith("HTTP 500")
+    assert time.monotonic() - began < 1
 
 
 @given(st.text())
@@ -457,6 +472,23 @@ def test_a_key_that_the_server_repeats_never_reaches_the_message(
     assert "HTTP" in str(error)
     assert KEY not in str(error)
     assert error.__suppress_context__
+
+
+@every_wire
+def test_a_key_that_the_server_repeats_is_in_no_reply(provider: Make, server: FakeServer) -> None:
+    server.otherwise = says(f"You are {KEY}.", model=KEY)
+    reply = provider(server).complete(ASKED)
+    assert (reply.text, reply.model) == ("You are [key].", "[key]")
+    server.otherwise = says(None, refusal=f"I do not talk to {KEY}.")
+    refusal = failure(provider, server)
+    assert str(refusal) == "I do not talk to [key]."
+    assert KEY not in str(refusal.reply)
+
+
+@every_wire
+def test_an_answer_keeps_a_word_that_serves_as_a_key(provider: Make, server: FakeServer) -> None:
+    server.otherwise = says("Install ollama first.")
+    assert provider(server, key="ollama").complete(ASKED).text == "Install ollama first."
 
 
 @every_wire

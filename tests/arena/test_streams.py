@@ -375,6 +375,30 @@ def test_a_stream_that_is_too_large_is_not_read_to_its_end(
 
 
 @every_wire
+def test_a_key_that_the_server_repeats_is_in_no_piece(provider: Make, server: FakeServer) -> None:
+    halves = f"You are {KEY[:9]} {KEY[9:]}, {KEY} or {KEY[:-1]}"
+    server.otherwise = streams(halves)
+    pieces, reply = read(provider, server, key=KEY.replace(KEY[:9], f"{KEY[:9]} "))
+    assert reply.text == f"You are [key], {KEY} or {KEY[:-1]}"
+    assert len(pieces) > 2
+
+
+@every_wire
+@pytest.mark.parametrize("piece", [b"x", b"a\n" * 1_000, b"a\r\r\n" * 1_000])
+def test_an_event_of_countless_pieces_is_not_read_to_its_end(
+    provider: Make, server: FakeServer, piece: bytes
+) -> None:
+    """All streams share a processor, and each piece costs a copy of those before it."""
+    server.otherwise = streams_parts(piece, endless=True)
+    began = time.process_time()
+    error = failure(provider, server, timeout=3.0)
+    assert is_unreadable(error)
+    assert "pieces" in str(error)
+    assert time.process_time() - began < 1
+    assert server.left.wait(1)
+
+
+@every_wire
 def test_a_reply_is_measured_unpacked(provider: Make, server: FakeServer) -> None:
     server.otherwise = lambda _: Sent(b":" + b" " * 4_000_000, gzipped=True)
     assert "larger than 4 MB" in str(failure(provider, server))

@@ -33,6 +33,7 @@ from arena.calls.providers.base import (
     hidden,
     too_slow,
     unreadable,
+    without_key,
 )
 
 MAX_TOKENS = 1024  # the format requires a limit, even if the request has none
@@ -78,13 +79,13 @@ class AnthropicProvider:
             )
             if error := getattr(message, "error", None):
                 raise error_inside(error, self._key, _names_sent(body))
-            return _reply_of_message(message)
+            return _reply_of_message(message, self._key)
 
     async def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
         """Yield the answer piece by piece, and last the whole of it. Raises the same errors."""
         _refuse_unknown(request)
         body = _request_body(request)
-        gathered = GatheredMessage()
+        gathered = GatheredMessage(self._key)
         with self._errors(body):
             async with (
                 _new_client(self._base_url, self._key, self._timeout) as client,
@@ -103,11 +104,12 @@ class AnthropicProvider:
                         yield piece
             if (piece := gathered.visible.end()) != AnswerPart():
                 yield piece
-            yield _reply_of_message(gathered.as_message())
+            yield _reply_of_message(gathered.as_message(), self._key)
 
     def models(self) -> list[str]:
         with self._errors({}):
-            return sorted({str(model.id) for model in self._client.models.list(limit=1000).data})
+            found = self._client.models.list(limit=1000).data
+            return sorted({without_key(str(model.id), self._key) for model in found})
 
     @contextmanager
     def _errors(self, sent: dict[str, Any]) -> Iterator[None]:
@@ -249,8 +251,8 @@ def _let_think(body: dict[str, Any]) -> None:
 class GatheredMessage:
     """What the events of a stream add up to."""
 
-    def __init__(self) -> None:
-        self.visible = ThoughtFilter()
+    def __init__(self, key: str) -> None:
+        self.visible = ThoughtFilter(key)
         self._model = ""
         self._usage: dict[str, Any] = {}
         self._end: dict[str, Any] = {}
@@ -291,12 +293,12 @@ class GatheredMessage:
         )
 
 
-def _reply_of_message(message: Any) -> Reply:
-    """Turn the SDK's object into a Reply, without the model's thinking."""
+def _reply_of_message(message: Any, key: str) -> Reply:
+    """Turn the SDK's object into a Reply, without the model's thinking and the key."""
     texts = [block.text for block in message.content if block.type == "text"]
     reply = Reply(
-        text="".join(texts),
-        model=str(message.model or ""),
+        text=without_key("".join(texts), key),
+        model=without_key(str(message.model or ""), key),
         tokens_in=_read_and_cached(message.usage),
         tokens_out=count_of(message.usage.output_tokens),
         tokens_cached=count_of(message.usage.cache_read_input_tokens) or 0,
@@ -306,7 +308,8 @@ def _reply_of_message(message: Any) -> Reply:
     if message.stop_reason == "refusal":
         details = getattr(message, "stop_details", None)
         explanation = getattr(details, "explanation", None) or reply.text
-        raise ModelRefusedError(explanation or "The model declined to answer.", reply)
+        says = explanation or "The model declined to answer."
+        raise ModelRefusedError(without_key(str(says), key), reply)
     return reply
 
 

@@ -222,13 +222,14 @@ def _as_json(value: object) -> str:
 
 
 class ThoughtFilter:
-    """Separates an answer from the block of thought that it may begin with.
+    """Separates an answer from the block of thought that it may begin with, and hides the key.
 
     The text may be split anywhere. `answer` is what was visible so far.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, key: str = "") -> None:
         self.answer = ""
+        self._key = key if len(key) >= LEAST_SECRET else ""
         self._held = ""
         self._phase: Literal["start", "thought", "gap", "answer"] = "start"
 
@@ -253,6 +254,11 @@ class ThoughtFilter:
         if self._phase == "gap":
             text = text.lstrip()
             self._phase = "answer" if text else "gap"
+        if self._phase == "answer" and self._key:
+            text = hidden(text, self._key)
+            begun = range(1, min(len(self._key), len(text) + 1))
+            held = max((n for n in begun if text.endswith(self._key[:n])), default=0)
+            text, self._held = text[: len(text) - held], text[len(text) - held :]
         self.answer += text
         return AnswerPart(text, thought)
 
@@ -302,7 +308,8 @@ PASSING_SIGNS = ("overload", "rate_limit", "rate limit", "timeout", "unavailable
 MAX_TOKENS = ("max_tokens", "max_completion_tokens")
 LONGEST_WAIT = 86_400.0
 LONGEST_MESSAGE = 500
-MOST_TOKENS = 2_000_000_000
+LEAST_SECRET = 16  # characters of a key that is hidden in answers
+MOST_TOKENS = 100_000_000  # of one count; a call's column has room for twenty
 # Errors of the HTTP library before a request has left, and of a reply too large or badly packed; by
 # name, because only workers should take the time to import that library.
 NOT_SENT = {"ConnectError", "ConnectTimeout", "PoolTimeout", "UnsupportedProtocol", "ProxyError"}
@@ -410,6 +417,12 @@ def hidden(message: str, key: str) -> str:
     return message.replace(key, "[key]") if key else message
 
 
+def without_key(text: str, key: str) -> str:
+    """Return a model's words without the key. A short one may be a word: servers that need no key
+    get any."""
+    return hidden(text, key) if len(key) >= LEAST_SECRET else text
+
+
 def checked_key(key: str) -> str:
     """Return `key` if a header can carry it. Raises EndpointStoppedError; an SDK would quote it."""
     if not (key.isascii() and key.isprintable()):
@@ -493,7 +506,7 @@ def seconds_of(header: str | None) -> float | None:
     except ValueError:
         try:
             return _until(parsedate_to_datetime(header))
-        except ValueError:
+        except (ValueError, OverflowError):
             return None
     return min(max(0.0, seconds), LONGEST_WAIT) if math.isfinite(seconds) else None
 

@@ -31,6 +31,7 @@ from arena.calls.providers.base import (
     hidden,
     too_slow,
     unreadable,
+    without_key,
 )
 
 FACTS = ("model", "system_fingerprint", "usage")  # of a stream; servers repeat them as they like
@@ -60,14 +61,14 @@ class OpenAIProvider:
             )
             if error := _error_in(completion):
                 raise error_inside(error, self._key, _names_sent(extra))
-            return _reply_of_completion(completion)
+            return _reply_of_completion(completion, self._key)
 
     async def stream(self, request: Request) -> AsyncGenerator[AnswerPart | Reply, None]:
         """Yield the answer piece by piece, and last the whole of it. Raises the same errors."""
         extra = _parameters_sent(request)
         if request.usage:
             extra[STREAM_OPTIONS] = {"include_usage": True}
-        gathered = GatheredCompletion()
+        gathered = GatheredCompletion(self._key)
         with self._errors(extra):
             async with (
                 _new_client(self._base_url, self._key, self._timeout) as client,
@@ -93,12 +94,13 @@ class OpenAIProvider:
                         yield piece
             if (piece := gathered.visible.end()) != AnswerPart():
                 yield piece
-            yield _reply_of_completion(gathered.as_completion())
+            yield _reply_of_completion(gathered.as_completion(), self._key)
 
     def models(self) -> list[str]:
         with self._errors({}):
             # Only the first page: the SDK would follow its pages wherever they lead.
-            return sorted({str(model.id) for model in self._client.models.list().data})
+            found = self._client.models.list().data
+            return sorted({without_key(str(model.id), self._key) for model in found})
 
     @contextmanager
     def _errors(self, sent: dict[str, Any]) -> Iterator[None]:
@@ -196,8 +198,8 @@ def _error_in(completion: Any) -> Any:
 class GatheredCompletion:
     """What the events of a stream add up to."""
 
-    def __init__(self) -> None:
-        self.visible = ThoughtFilter()
+    def __init__(self, key: str) -> None:
+        self.visible = ThoughtFilter(key)
         self._refusal = ""
         self._finish = ""
         self._facts: dict[str, Any] = {}
@@ -223,8 +225,8 @@ class GatheredCompletion:
         return ChatCompletion.construct(**self._facts, choices=[choice])
 
 
-def _reply_of_completion(completion: Any) -> Reply:
-    """Turn the SDK's object into a Reply; servers differ in what they leave out."""
+def _reply_of_completion(completion: Any, key: str) -> Reply:
+    """Turn the SDK's object into a Reply without the key; servers differ in what they leave out."""
     if not getattr(completion, "choices", None):
         raise unreadable("The server's reply has no choices.")
     choice = completion.choices[0]
@@ -234,9 +236,9 @@ def _reply_of_completion(completion: Any) -> Reply:
         completion.usage, "prompt_cache_hit_tokens", None
     )
     reply = Reply(
-        text=_text_of_content(choice.message.content),
-        model=str(completion.model or ""),
-        fingerprint=str(getattr(completion, "system_fingerprint", None) or ""),
+        text=without_key(_text_of_content(choice.message.content), key),
+        model=without_key(str(completion.model or ""), key),
+        fingerprint=without_key(str(getattr(completion, "system_fingerprint", None) or ""), key),
         tokens_in=tokens_in,
         tokens_out=tokens_out,
         tokens_cached=(count_of(given) or 0),
@@ -244,9 +246,8 @@ def _reply_of_completion(completion: Any) -> Reply:
         logprobs=_logprobs_of_tokens(getattr(choice, "logprobs", None)),
     )
     if choice.finish_reason == "content_filter" or getattr(choice.message, "refusal", None):
-        raise ModelRefusedError(
-            choice.message.refusal or "A content filter stopped the answer.", reply
-        )
+        says = choice.message.refusal or "A content filter stopped the answer."
+        raise ModelRefusedError(without_key(str(says), key), reply)
     return reply
 
 
