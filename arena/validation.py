@@ -375,13 +375,18 @@ def dollars_argument(text: str) -> int:
         raise ArgumentTypeError(f"must be an amount of dollars like 5.00, not {text!r}") from None
 
 
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+# Spreadsheets skip what cannot be seen, and some read full-width signs as others.
+_UNSEEN = r"[\s\x00-\x1f\x7f-\x9f\xad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]*"
+_FORMULA = re.compile(rf"[\t\r]|{_UNSEEN}[=+\-@＝＋－＠﹦﹢﹣﹫−]")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
 
 
 def escape_cells(values: Iterable[Any]) -> list[Any]:
-    """Prefix an apostrophe to texts that spreadsheets would run as formulas."""
+    """Prefix an apostrophe to texts that spreadsheets would run as formulas; numbers stay."""
     return [
-        f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+        f"'{value}"
+        if isinstance(value, str) and _FORMULA.match(value) and not _NUMBER.fullmatch(value)
+        else value
         for value in values
     ]
 

@@ -76,6 +76,10 @@ class RepeatedColumnError(FileError):
     """A header that names a column twice."""
 
 
+class TooWideError(FileError):
+    """A table of so many columns that nobody looks for those that are needed."""
+
+
 class UnknownTableError(FileError):
     """A table whose columns say too little; somebody has to choose what they are."""
 
@@ -460,9 +464,9 @@ def _numbered_from_the_second(names: list[str]) -> list[str]:
 
 
 def check_width(subject: str, names: Sized, most: int) -> None:
-    """Raise FileError for more than `most` columns."""
+    """Raise TooWideError for more than `most` columns."""
     if len(names) > most:
-        raise FileError(f"{subject} has {len(names):,} columns; at most {most:,} are allowed.")
+        raise TooWideError(f"{subject} has {len(names):,} columns; at most {most:,} are allowed.")
 
 
 def csv_rows(source: Source, header: Header) -> Iterator[Row]:

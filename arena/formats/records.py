@@ -25,6 +25,7 @@ from arena.files.reader import (
     RepeatedColumnError,
     Row,
     Source,
+    TooWideError,
     csv_header,
     csv_rows,
     folded,
@@ -191,8 +192,11 @@ def recognise(
     chosen = chosen or {}
     if path.suffix.lower() not in SUFFIXES:
         return None
+    layouts = list(layouts)
     try:
         records = Records(path)
+        if records.is_json:  # what cannot be read is read once, not for each layout
+            records.names(layouts[0])
     except FileError:
         return None
     for layout in layouts:
@@ -204,6 +208,8 @@ def recognise(
                 return layout
         except RepeatedColumnError:
             raise
+        except TooWideError:
+            return None
         except FileError:
             continue
     return None
@@ -623,7 +629,7 @@ def voted(
     try:
         vote |= filled({"cast_at": read_time(record.get("time"))})
     except InputError:
-        unread = (f"{record.columns.get('time', 'time')} (a time that cannot be read)",)
+        unread = (f"{record.columns.get('time', 'time')} (where the time cannot be read)",)
     count = 1
     if record.get(count_in) is not None:
         written = str(record.get(count_in)).strip().removesuffix(".0")

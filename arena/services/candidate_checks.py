@@ -18,7 +18,14 @@ from arena.models.candidates import MAX_PRIVATE_VOTES
 from arena.permissions import is_open_to
 from arena.prompting.templates import TemplateError, check_template, check_turns, variables_in
 from arena.services.locks import lock_arena
-from arena.validation import InputError, clean_details, json_type, quoted, without_joiners
+from arena.validation import (
+    InputError,
+    clean_details,
+    json_type,
+    name_key,
+    quoted,
+    without_joiners,
+)
 
 MAX_TOKENS = 200_000
 MAX_PARAMETERS_LENGTH = 10_000
@@ -187,8 +194,10 @@ def clean_candidate_name(name: Any) -> str:
 
 
 def check_name_is_free(arena: Arena, name: str, team_id: int | None) -> None:
-    """Raise CandidateError if `name` is taken, or reads like a version of another candidate."""
-    taken = arena.candidates.filter(name__iexact=name).order_by("-version").first()
+    """Raise CandidateError if `name` is taken, or reads like another candidate or its version."""
+    newest = arena.candidates.order_by("-version").only("name", "team")
+    key = name_key(name)
+    taken = next((one for one in newest if name_key(one.name) == key), None)
     if taken is not None and taken.team_id == team_id:
         raise CandidateError(
             f"You already have a candidate named {taken.name} in this arena. Edit it to create "

@@ -159,12 +159,19 @@ def test_a_variable_that_some_active_prompt_has_may_be_used(arena_of_prompts: Ar
         register(arena_of_prompts, "Another", user_template="{{ customer }}: {{ prompt }}")
 
 
-@pytest.mark.parametrize("name", ["Warm tone", "warm TONE"])
+@pytest.mark.parametrize("name", ["Warm tone", "warm TONE", "Ｗarm tone", "𝐖𝐚𝐫𝐦 tone"])
 def test_two_candidates_do_not_share_a_name(arena_of_prompts: Arena, name: str) -> None:
     register(arena_of_prompts)
     with pytest.raises(CandidateError, match="Edit it to create the next version") as refused:
         register(arena_of_prompts, name)
     assert refused.value.field == "name"
+
+
+def test_a_guest_does_not_pass_for_somebody_elses_candidate(arena_of_prompts: Arena) -> None:
+    Arena.objects.filter(pk=arena_of_prompts.pk).update(open_to_teams=True)
+    register(arena_of_prompts)
+    with pytest.raises(CandidateError, match="already taken"):
+        register(arena_of_prompts, "Ｗarm tone", team=make_team(name="Rivals"))
 
 
 def test_a_taken_name_does_not_reveal_which_team_has_it(arena_of_prompts: Arena) -> None:

@@ -471,5 +471,5 @@ def test_a_time_that_cannot_be_read_costs_the_time_and_is_said(tmp_path):
     path = tmp_path / "votes.csv"
     path.write_text("left,right,winner,cast_at\nA,B,left,yesterday\n")
     out = run("mine", path)
-    assert "not used: 'cast_at (a time that cannot be read)'" in out
+    assert "not used: 'cast_at (where the time cannot be read)'" in out
     assert Vote.objects.count() == 1
