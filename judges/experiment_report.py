@@ -277,7 +277,7 @@ class ExperimentReport:
             return ""
         won = round(100 * self.finds)
         lost = self.experiment.side < 0
-        difference = f"{won}:{100 - won} {'loss' if lost else 'difference'}"
+        difference = f"{'loss' if lost else 'difference'} of {won}:{100 - won}"
         return f"This run could find a {difference} in 4 of 5 cases."
 
     @property

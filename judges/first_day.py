@@ -60,6 +60,7 @@ def _steps_to_first_run() -> list[SetupStep]:
     tested = Capability.objects.filter(endpoint__in=servers)
     works = tested.filter(Q(probed_at__isnull=False) | Q(tested_at__isnull=False, test_error=""))
     answered = Call.objects.filter(run__in=runs_of_judges(), state=Call.State.DONE)
+    answered = answered.exclude(endpoint=SCRIPTED)
     models = reverse("operators_models")
     return [
         SetupStep(

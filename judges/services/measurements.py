@@ -143,17 +143,20 @@ class DraftMeasurement:
 
     @cached_property
     def tally(self) -> dict[str, int]:
-        """Registered prompts by verdict: better, same, worse; "equal" of the same word for word."""
-        scores = [self.score(prompt) for prompt in self.experiment.order]
-        known = [score for score in scores if score is not None] if self.answered else []
+        """The prompts of the newest look by verdict, as the claim counts them: better, same, worse,
+        none; "equal": of the same, those whose answers are equal word for word.
+        """
+        seen = self.experiment.order[: self.looked_at]
+        scores = self.scores(self.looked_at)
+        known = [score for score in scores if score is not None]
         return {
             "better": sum(score > 0 for score in known),
             "same": sum(score == 0 for score in known),
             "worse": sum(score < 0 for score in known),
-            "equal": sum(map(self.is_equal, self.experiment.order)),
+            "equal": sum(map(self.is_equal, seen)),
             "none": sum(
-                prompt in self.asked and prompt not in self.pending and score is None
-                for prompt, score in zip(self.experiment.order, scores, strict=True)
+                prompt in self.asked and score is None
+                for prompt, score in zip(seen, scores, strict=True)
             ),
         }
 
@@ -181,8 +184,9 @@ class DraftMeasurement:
 
     @cached_property
     def lost(self) -> list[tuple[int, float]]:
-        """(prompt, score) of the prompts on which the draft lost, the clearest first."""
-        scored = [(prompt, self.score(prompt)) for prompt in self.experiment.order]
+        """(prompt, score) of the newest look's prompts that the draft lost, the clearest first."""
+        seen = self.experiment.order[: self.looked_at]
+        scored = [(prompt, self.score(prompt)) for prompt in seen]
         lost = [(prompt, score) for prompt, score in scored if score is not None and score < 0]
         return sorted(lost, key=lambda row: row[1])
 

@@ -84,6 +84,17 @@ def test_missing_answers_are_not_ties(
 
 
 @pytest.mark.parametrize(
+    ("looked_at", "measured", "code"),
+    [(2, 0, 3), (2, 1, 0), (5, 3, 3), (5, 4, 0), (10, 8, 0), (10, 7, 3)],
+)
+def test_one_missing_verdict_is_no_gap(
+    check: Any, looked_at: int, measured: int, code: int
+) -> None:
+    draft = {"verdict": "cannot_tell", "better": measured, "same": 0, "worse": 0}
+    assert check(FakeExperiments(draft | {"looked_at": looked_at}))[0] == code
+
+
+@pytest.mark.parametrize(
     ("verdict", "code"),
     [("open", 2), ("cannot_tell", 2), ("better", 0), ("no_worse", 0), ("worse", 1)],
 )

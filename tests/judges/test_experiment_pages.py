@@ -234,7 +234,7 @@ def test_the_prices_follow_the_judges_chosen(member: Client, priced: Arena) -> N
     experiment = begin(priced, "GOOD")
     with_judge = page_of(member, experiment)
     assert "All 40 prompts" in with_judge
-    assert "finds a 72:28 difference in 4 of 5 cases" in with_judge
+    assert "finds a difference of 72:28 in 4 of 5 cases" in with_judge
 
     quoted = send(
         member, "start_experiment", experiment, size="20", do="price", ask_people="on", people=10
@@ -288,7 +288,7 @@ def test_a_measurement_is_watched_to_its_verdict(
     assert "draft 0 is better than concise" in shown
     assert "were not needed and cost nothing" in shown
     assert "0 worse" in shown
-    assert "This run could find a 72:28 difference" in shown
+    assert "This run could find a difference of 72:28" in shown
     assert "everyone can read these texts" in shown
 
 
@@ -379,7 +379,7 @@ def test_the_baseline_is_compared_with_itself(member: Client, priced: Arena) -> 
     twin = Experiment.objects.get(twin=True)
     assert started["Location"] == twin.get_absolute_url()
     go_on(twin)
-    assert "won or lost 0 of 40 prompts" in page_of(member, experiment)
+    assert "won or lost 0 of 24 prompts" in page_of(member, experiment)
     assert "a second generation of itself" in page_of(member, twin)
 
 
@@ -486,7 +486,7 @@ def test_an_experiment_that_judges_cannot_decide_is_said_to_have_ended(
 
     shown = page_of(member, experiment)
     assert "Can’t be decided this way" in shown
-    assert "40 of the answers are equal word for word and were not sent." in shown
+    assert "24 of the answers are equal word for word and were not sent." in shown
 
 
 def test_stopping_what_does_not_run_is_refused(member: Client, priced: Arena) -> None:

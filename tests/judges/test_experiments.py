@@ -136,11 +136,11 @@ def test_equal_answers_are_ties_that_no_judge_is_asked_about(origin: Arena) -> N
     experiment = carry_out(begin(origin, "plain", twin=True))
 
     (draft,) = measure(experiment).drafts
-    assert draft.tally | {"none": 0} == {
+    assert draft.tally == {
         "better": 0,
-        "same": 40,
+        "same": 24,  # the look that ended it
         "worse": 0,
-        "equal": 40,
+        "equal": 24,
         "none": 0,
     }
     assert draft.claim.verdict is Verdict.CANNOT_TELL
