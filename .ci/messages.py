@@ -34,7 +34,7 @@ def texts_in_templates() -> Iterator[str | tuple[str, str]]:
             continue
         nodes = get_template(str(path.relative_to(folder))).template.nodelist
         for node in nodes.get_nodes_by_type(TranslateNode):
-            yield node.filter_expression.var.literal
+            yield node.filter_expression.var.literal.replace("%", "%%")  # as Django looks it up
         for node in nodes.get_nodes_by_type(BlockTranslateNode):
             singular = node.render_token_list(node.singular)[0]
             if node.plural:

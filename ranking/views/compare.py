@@ -140,7 +140,7 @@ def compare_context(
         "page_links": board.page_links("compare"),
         "raters_links": board.raters_links("compare", **parameters),
         "category_links": board.category_links("compare", **parameters),
-        "matrix_url": board.address("compare") + "#matrix",
+        "matrix_url": board.address("compare", **parameters) + "#matrix",
         "share": share_board(board, "compare", **parameters),
         "demo": demo_notice(board.arena, board.snapshot),
     }
@@ -160,7 +160,8 @@ def compare_context(
         chosen="",
     )
     pair_context = _pair_context(board, board.snapshot, a, b)
-    share = share_board(board, "compare", says=pair_context["verdict"], **parameters)
+    says = pair_context["verdict"]
+    share = share_board(board, "compare", says=says, a=str(a.pk), b=str(b.pk))
     more = {"sides": [a, b], "share": share}
     return context | more | pair_context | votes | specimens
 
@@ -273,7 +274,7 @@ def _style_from(
         "elo": abs(style.elo),
         "low": low,
         "high": high,
-        "is_clear": low is not None and low > 0,
+        "is_ahead": low is not None and low > 0,
     }
 
 

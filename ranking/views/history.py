@@ -73,11 +73,17 @@ def score_history(own: Standing) -> ScoreHistory | None:
         {
             "name": str(row.candidate),
             "at": [moment.at.isoformat() for moment in line],
-            "score": [None if moment.score is None else round(moment.score) for moment in line],
+            "score": _rounded([moment.score for moment in line]),
+            "low": _rounded([moment.low for moment in line]),
+            "high": _rounded([moment.high for moment in line]),
         }
         for row, line in zip(shown, lines, strict=True)
     ]
     return ScoreHistory(chart, scored[0], scored[-1], figure)
+
+
+def _rounded(values: Sequence[float | None]) -> list[int | None]:
+    return [None if value is None else round(value) for value in values]
 
 
 def thinned(past: Sequence[PastSnapshot]) -> list[PastSnapshot]:

@@ -98,7 +98,7 @@ def draw_board(board: PublishedBoard) -> str:
         "title": drawable(board.arena.name, board.arena.slug),
         "subtitle": drawable(board.arena.question, ""),
     }
-    return _draw_picture(board, heading, ranked[:MOST_LINES], lines)
+    return _draw_picture(board, heading, ranked[:MOST_LINES], lines, len(ranked) - len(lines))
 
 
 def draw_candidate(board: PublishedBoard, candidate: Candidate, says: str) -> str:
@@ -128,7 +128,11 @@ def render_png(svg: str) -> bytes:
 
 
 def _draw_picture(
-    board: PublishedBoard, heading: dict[str, str], standings: Sequence[Standing], lines: list[Line]
+    board: PublishedBoard,
+    heading: dict[str, str],
+    standings: Sequence[Standing],
+    lines: list[Line],
+    n_more: int = 0,
 ) -> str:
     collecting = wording.collecting(board.snapshot)
     context: dict[str, Any] = {
@@ -142,6 +146,7 @@ def _draw_picture(
         "demo": demo_notice(board.arena, board.snapshot),
         "headline": collecting.headline if collecting else "" if lines else "No scores yet.",
         "lines": lines,
+        "n_more": n_more,
         "ticks": ScoreAxis.covering(standings).ticks() if lines else [],
         "bottom": FIRST_LINE - 32 + LINE_HEIGHT * len(lines),
     }

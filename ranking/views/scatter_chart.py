@@ -14,6 +14,7 @@ LONGEST = 21  # letters of a label
 BESIDE = (
     *(("start", GAP, 0), ("end", -GAP, 0), ("middle", 0, -16)),
     *(("middle", 0, 16), ("end", GAP, -16), ("start", -GAP, -16)),
+    *(("start", GAP, 16), ("end", -GAP, 16)),
 )
 SHIFT = {"start": 0.0, "middle": 0.5, "end": 1.0}  # of its width, to the left
 MOST_LABELS = 40

@@ -10,6 +10,7 @@ from arena.models import Candidate
 from arena.site import absolute_url
 from ranking.board_data import BoardLinks, Link
 from ranking.scripted_raters import demo_notice
+from ranking.votes import PEOPLE
 
 
 @dataclass(frozen=True)
@@ -30,30 +31,32 @@ class Share:
 def share_board(
     board: BoardLinks, page: str = "board", *, says: str = "", **parameters: str
 ) -> Share | None:
-    """Link, citation, embed, picture and a page to keep; None for a private arena. `says`: the
-    finding to quote."""
+    """Link and citation, and of a leaderboard also embed, picture and a page to keep, if there is
+    one; None for a private arena. `says`: the finding to quote."""
     if board.arena.is_private:
         return None
     link = absolute_url(board.address(page, **parameters))
+    texts = [ShareText("link", gettext("Link"), link)]
+    if board.snapshot:
+        day, n_votes = board.snapshot.published_at.date(), f"{board.snapshot.n_votes:,}"
+        demo = demo_notice(board.arena, board.snapshot)
+        among = f" on prompts in “{board.query.category}”" if board.query.category else ""
+        words = [f"{board.arena.name}:", says, f"Leaderboard of {n_votes} votes{among},"]
+        words += [f"{day.isoformat()}.", str(demo or ""), link]
+        citation = " ".join(word for word in words if word)
+        texts.append(ShareText("citation", gettext("Citation"), citation))
+    if page != "board":
+        return Share(texts, [])
     embed = absolute_url(board.address("embed_board"))
     frame = (
         f'<iframe src="{escape(embed)}" title="{escape(board.arena.name)}" width="100%"'
         ' height="480" loading="lazy"></iframe>'
     )
-    texts = [ShareText("link", gettext("Link"), link)]
-    if board.snapshot:
-        day, n_votes = board.snapshot.published_at.date(), f"{board.snapshot.n_votes:,}"
-        demo = demo_notice(board.arena, board.snapshot)
-        words = [f"{board.arena.name}:", says, f"Leaderboard of {n_votes} votes,"]
-        words += [f"{day.isoformat()}.", str(demo or ""), link]
-        citation = " ".join(word for word in words if word)
-        texts.append(ShareText("citation", gettext("Citation"), citation))
     texts.append(ShareText("embed", gettext("Embed"), frame))
-    copy = reverse("api_export_leaderboard", args=[board.arena.slug])
-    links = [
-        Link(gettext("Picture (PNG)"), board.address("board_picture"), chosen=False),
-        Link(gettext("Page to keep (HTML)"), copy, chosen=False),
-    ]
+    links = [Link(gettext("Picture (PNG)"), board.address("board_picture"), chosen=False)]
+    if board.query.raters == PEOPLE and not board.query.category:
+        copy = reverse("api_export_leaderboard", args=[board.arena.slug])
+        links.append(Link(gettext("Page to keep (HTML)"), copy, chosen=False))
     return Share(texts, links)
 
 

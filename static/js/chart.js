@@ -4,6 +4,7 @@
 
 (() => {
   const ROW = 26;
+  const DAY = 24 * 60 * 60 * 1000; // ms
   const DASHES = ["solid", "dash"];
   const TINTS = 6; // of base.css; their colours have no meaning
 
@@ -118,12 +119,13 @@
     },
 
     history: (lines) => ({
-      traces: lines.map(({ name, at, score }, i) => ({
+      traces: lines.map(({ name, at, score, low, high }, i) => ({
         type: "scatter",
         mode: "lines",
         name: text(shorten(name, 30)),
         x: at,
         y: score,
+        error_y: i ? null : intervalsOf(score.map((one, n) => ({ score: one, low: low[n], high: high[n] }))),
         line: {
           color: i ? colour("--tint", `tint-${(i % TINTS) + 1}`) : colour("--accent"),
           dash: DASHES[Math.floor(i / TINTS) % DASHES.length],
@@ -135,6 +137,14 @@
         hovermode: "x unified",
         showlegend: true,
         legend: { orientation: "h", y: -0.15 },
+        xaxis: {
+          hoverformat: "%-d %b %Y, %H:%M",
+          tickformatstops: [
+            { dtickrange: [null, DAY - 1], value: "%H:%M\n%-d %b %Y" },
+            { dtickrange: [DAY, "M1"], value: "%-d %b\n%Y" },
+            { dtickrange: ["M1", null], value: "%b\n%Y" },
+          ],
+        },
         yaxis: { title: { text: "Score" } },
       },
     }),

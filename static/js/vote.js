@@ -194,7 +194,7 @@
     document.dispatchEvent(new CustomEvent("ballot:named"));
     if (result.dataset.round) leadTo(result.dataset.round);
     // Not from the result, which is gone once the rater goes on: its events would reach nobody.
-    if (result.dataset.facts) htmx.ajax("GET", result.dataset.facts, { target: said, swap: "none" });
+    if (result.dataset.facts) htmx.ajax("GET", result.dataset.facts, { source: said, target: said, swap: "none" });
   });
 
   // The second click of a double click would vote on the next pair, or leave this one.
@@ -249,7 +249,7 @@
 
   const fail = (event, reason) => {
     if (event.target === ahead && !wantsNext) return;
-    if (event.target.matches("[data-after], #after")) return; // facts about a vote, which is saved
+    if (event.target.matches("[data-said], #after")) return; // facts about a vote, saved or withdrawn
     if (event.target.matches(".reasons")) {
       event.target.querySelector("[data-saved]").textContent = says.reasonsLost;
       return;

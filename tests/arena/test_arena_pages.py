@@ -78,7 +78,7 @@ def test_every_deed_is_refused_to_those_it_is_not_for(
 
 def test_a_private_arena_looks_like_a_missing_one(arena: Arena) -> None:
     Arena.objects.filter(pk=arena.pk).update(visibility="private")
-    for client in (Client(), signed_in(make_user())):
+    for client, may_sign_in in ((Client(), True), (signed_in(make_user()), False)):
         answers = []
         for slug in (arena.slug, "no-such-arena"):
             with CaptureQueriesContext(
@@ -89,7 +89,7 @@ def test_a_private_arena_looks_like_a_missing_one(arena: Arena) -> None:
             answers.append((response.status_code, TOKEN.sub("", told), len(queries)))
         assert answers[0] == answers[1]
         assert answers[0][0] == 404
-        assert '<a href="/sign-in/">sign in</a>,' in answers[0][1]
+        assert ('<a href="/sign-in/">sign in</a>,' in answers[0][1]) == may_sign_in
 
 
 def test_a_viewer_reads_a_prompt_and_why_it_is_read_only(arena: Arena, team: Team) -> None:

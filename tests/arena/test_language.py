@@ -10,6 +10,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.template import engines
 from django.test import Client, RequestFactory
 from django.urls import reverse
 from django.utils.translation import override
@@ -86,6 +87,12 @@ def test_placeholders_are_the_same_in_both_languages() -> None:
             texts, said = ([x] if isinstance(x, str) else x for x in (message.id, message.string))
             names = [{*re.findall(r"%\(\w+\)s|\{\w+\}", text)} for text in (*texts, *said)]
             assert all(some == names[0] for some in names), message.id
+
+
+def test_a_sentence_with_a_percent_sign_is_translated() -> None:
+    page = engines["django"].from_string('{% load i18n %}{% translate "95% interval" %}')
+    with override("fr"):
+        assert "Intervalle" in page.render()
 
 
 @pytest.mark.django_db

@@ -70,6 +70,16 @@ WATCH = f"""() => {{
 }}"""
 
 
+def test_without_javascript_nothing_can_be_asked(browser, live_server, ring):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(address(live_server, ring))
+    expect(page.locator("noscript p")).to_be_visible()
+    expect(page.locator("form.live-box")).to_be_hidden()
+    expect(page.locator(".live-examples")).to_be_hidden()
+    context.close()
+
+
 def test_both_appear_in_step_and_a_key_shows_the_names(page, live_server, ring, slow):
     ask(page, live_server, ring)
     page.evaluate(WATCH)

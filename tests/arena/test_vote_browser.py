@@ -299,6 +299,34 @@ def test_a_double_click_is_one_vote_on_one_pair(open_vote_page):
     assert Vote.objects.count() == 1
 
 
+def test_the_second_tap_of_a_double_tap_withdraws_nothing(phone, live_server, long_arena):
+    page = phone
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(page)
+    tie = page.get_by_role("button", name="Tie").bounding_box()
+    page.touchscreen.tap(tie["x"] + 30, tie["y"] + 22)
+    withdraw = page.get_by_role("button", name="Withdraw")
+    withdraw.wait_for()
+    page.wait_for_timeout(100)
+    page.touchscreen.tap(tie["x"] + 30, tie["y"] + 22)
+    page.wait_for_timeout(500)
+    assert Vote.objects.live().count() == 1
+    withdraw.tap()  # as soon as it takes one
+    page.locator("#after").get_by_text("Vote withdrawn").wait_for()
+    assert not Vote.objects.live().exists()
+
+
+def test_facts_about_a_vote_that_is_withdrawn_are_no_failure(page, live_server, long_arena):
+    page.goto(live_server.url + reverse("vote", args=[long_arena.slug]))
+    wait_for_ahead(page)
+    page.route("**/facts/", lambda route: route.fulfill(status=404))
+    with page.expect_response("**/facts/"):
+        page.keyboard.press("t")
+    page.wait_for_timeout(100)
+    expect(page.locator("#after")).to_contain_text("Tie between")
+    expect(page.locator("#after")).not_to_contain_text("Something went wrong")
+
+
 def test_the_pair_on_the_home_page_makes_a_rater_of_its_voter(page, live_server, long_arena):
     page.context.clear_cookies()
     before = Rater.objects.count()

@@ -40,6 +40,23 @@ def spread_arena() -> Arena:
     return arena
 
 
+def test_what_is_quoted_is_about_the_pair_that_is_shown(
+    client: Client, spread_arena: Arena
+) -> None:
+    publish(spread_arena)
+    page = get_page(client, "/a/support/compare/")
+    shown = re.findall(r'<option value="(\d+)"[^>]* selected', page)
+    link = re.search(r'id="share-link" value="([^"]+)"', page)
+    assert link is not None
+    assert len(shown) == 2
+    assert link[1].endswith(f"/compare/?raters=people&amp;a={shown[0]}&amp;b={shown[1]}")
+    assert f'{link[1]}"' in page[page.index('id="share-citation"') :]
+    assert "share-embed" not in page
+    a, b, _ = ids(spread_arena)
+    chosen = get_page(client, f"/a/support/compare/?a={b}&b={a}")
+    assert f"compare/?raters=people&amp;a={b}&amp;b={a}#matrix" in chosen
+
+
 def test_the_page_says_the_claim_and_the_facts(client: Client, spread_arena: Arena) -> None:
     publish(spread_arena)
     a, b, _ = ids(spread_arena)
@@ -50,7 +67,7 @@ def test_the_page_says_the_claim_and_the_facts(client: Client, spread_arena: Are
     )
     assert "it wins 83% of the time (66 to 95)." in page
     assert "One rater says nothing about others." in page
-    assert "60 votes on these two, 60 prompts." in page
+    assert "60 votes on these two, 60 prompts. In the win rate, ties count half and all" in page
     assert "83% for candidate-0 · 66% to 95%" in page
     assert "category-0 20 · 0 · 10 category-1 30 · 0 · 0" in page
     assert "candidate-0 is clearly better on category-1." in page
@@ -194,7 +211,8 @@ def test_without_a_choice_the_first_two_are_compared(client: Client, published: 
         str(second.candidate_id),
         str(first.candidate_id),
     ]
-    assert 'class="fold" href="/a/support/compare/?raters=people#matrix"' in half
+    chosen = f"/a/support/compare/?raters=people&amp;a={second.candidate_id}"
+    assert f'class="fold" href="{chosen}#matrix"' in half
 
 
 def test_archived_candidates_are_not_offered_first(client: Client, published: Snapshot) -> None:

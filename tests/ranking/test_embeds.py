@@ -358,6 +358,15 @@ def test_a_picture_shows_ranks_scores_and_intervals_on_one_axis(
 
 
 @pytest.mark.django_db
+def test_a_picture_says_how_many_candidates_it_leaves_out() -> None:
+    many = make_arena(8, 2, slug="many")
+    fill(many)
+    publish(many)
+    rank_anyway(many)
+    assert "and 2 more" in texts(draw_board(published_board(many)).encode())
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("is_sample", [True, False])
 def test_a_picture_of_a_demonstration_says_so(
     client: Client, arena: Arena, published: Snapshot, is_sample: bool

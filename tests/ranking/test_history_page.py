@@ -82,6 +82,10 @@ def test_a_candidates_page_shows_its_history_and_that_of_others(
     assert lines[0]["name"] == str(own.candidate)
     assert {line["name"] for line in lines} == {f"candidate-{i}" for i in range(3)}
     assert lines[0]["score"] == [round(own.score - 40), round(own.score)]
+    assert own.low is not None
+    assert own.high is not None
+    assert lines[0]["low"][-1] == round(own.low)
+    assert lines[0]["high"][-1] == round(own.high)
     assert "style=" not in page
 
 

@@ -122,3 +122,7 @@ def test_a_click_replaces_the_chart_by_an_interactive_one(
     page.get_by_role("button", name=button).click()
     page.locator(".js-plotly-plot .scatterlayer .trace").first.wait_for()
     assert page.locator("[data-picture]").count() == 0
+    strokes = page.locator(".js-plotly-plot tspan").evaluate_all(
+        "lines => lines.map(line => getComputedStyle(line).stroke)"
+    )
+    assert set(strokes) <= {"none"}

@@ -52,14 +52,26 @@ def test_far_prices_stand_on_a_logarithmic_scale() -> None:
     assert [tick.label for tick in free.columns] == ["0", "0.2", "0.4", "0.6", "0.8", "1"]
 
 
-def test_the_best_at_the_edge_of_a_phone_is_named() -> None:
-    numbers = {
-        "double-checked": (13.12, 1195, 1162, 1234),
-        "expert": (2.05, 1167, 1124, 1219),
-        "concise": (0.85, 1147, 1105, 1189),
-        "step-by-step": (1.62, 1146, 1096, 1196),
-        "mini": (0.02, 687, 619, 748),
-    }
+AT_THE_EDGE: dict[str, tuple[float, ...]] = {
+    "double-checked": (13.12, 1195, 1162, 1234),
+    "expert": (2.05, 1167, 1124, 1219),
+    "concise": (0.85, 1147, 1105, 1189),
+    "step-by-step": (1.62, 1146, 1096, 1196),
+    "mini": (0.02, 687, 619, 748),
+}
+IN_A_HEAP: dict[str, tuple[float, ...]] = {
+    "double-checked": (13, 1193, 1161, 1223),
+    "concise": (0.8, 1165, 1126, 1203),
+    "expert": (1.9, 1161, 1110, 1202),
+    "step-by-step": (1.5, 1145, 1095, 1190),
+    "mini": (0.023, 654, 595, 732),
+}
+
+
+@pytest.mark.parametrize("numbers", [AT_THE_EDGE, IN_A_HEAP])
+def test_on_a_phone_all_that_are_best_are_named(
+    numbers: dict[str, tuple[float, ...]],
+) -> None:
     chart = scatter_chart(
         [PricedScore(i, name, *of) for i, (name, of) in enumerate(numbers.items())]
     )
