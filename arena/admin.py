@@ -4,6 +4,7 @@ Everything else is changed on the site's own pages, which administrators can ope
 command: both check and audit what they do.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from allauth.socialaccount.models import SocialApp, SocialToken
@@ -30,7 +31,7 @@ from arena.actors import actor_of
 from arena.calls.money import dollars
 from arena.errors import ServiceError
 from arena.forms.base import DollarsField
-from arena.models import Candidate, Hold, NetworkKey, Run, Vote
+from arena.models import Candidate, Hold, NetworkKey, Review, Run, Vote
 from arena.near_names import near_names
 from arena.services import candidates, holds, runs, voting
 from arena.services.privacy import AccountError, close_account, loss_of_account, reason_to_stay
@@ -211,6 +212,7 @@ SENTENCES = {
     "network": "{candidate} {won} {k} of {n} votes by {raters} raters on one network.",
     "burst": "{candidate} {won} {k} of {n} votes by {raters} raters who arrived one after another.",
     "board": "{candidate} {won} {k} of {n} votes by {raters} raters, including this one.",
+    "group": "{candidate} {won} {k} of {n} votes by {raters} raters.",
     "sides": "{k} of {n} decisive votes chose the same side, though sides are random.",
     "speed": "{k} of {n} votes were faster than anyone can read.",
     "skips": "{k} of {n} votes are on pairs with {candidate}; nearly all other pairs were skipped.",
@@ -234,29 +236,46 @@ class DecisionForm(forms.ModelForm):
         fields: list[str] = []
 
 
-@admin.register(Hold)
-class HoldAdmin(admin.ModelAdmin):
-    """Held votes, for those who may void votes."""
+class ReviewForm(DecisionForm):
+    decision = forms.ChoiceField(
+        choices=[
+            ("", "Keep under review"),
+            (RELEASE, "Honest: their votes count, also those on hold"),
+            (VOID, "Rigged: void suspicious raters’ votes"),
+        ],
+        required=False,
+    )
+
+    class Meta:
+        model = Review
+        fields: list[str] = []
+
+    def clean_decision(self) -> str:
+        decision: str = self.cleaned_data["decision"]
+        if decision == VOID and not self.instance.suspects:
+            raise forms.ValidationError(holds.NOBODY_STANDS_OUT)
+        return decision
+
+
+class EvidenceAdmin(admin.ModelAdmin):
+    """What a test found, for those who may void votes, and a form to decide on it."""
 
     show_full_result_count = False
-    form = DecisionForm
-    list_display = ["__str__", "arena", "state", "n_votes", "held_at", "objected_at"]
-    list_filter = ["state", "test", "arena"]
-    list_select_related = ["arena", "rater"]
-    readonly_fields = [
-        *("arena", "rater", "network", "state", "n_votes", "held_at", "explanation", "plot"),
-        *("objection", "objected_at", "decided_by", "decided_at", "decision_reason"),
-    ]
+    decision_fields: Sequence[str] = ()
 
-    def get_fields(self, request: HttpRequest, obj: Hold | None = None) -> Any:
-        is_open = obj is not None and obj.state == Hold.State.HELD
-        names = [name for name in self.readonly_fields if is_open is False or "deci" not in name]
-        return [*names, "decision", "reason"] if is_open else names
+    def is_open(self, found: Any) -> bool:
+        raise NotImplementedError
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        if obj is None or not self.is_open(obj):
+            return list(self.readonly_fields)
+        names = [name for name in self.readonly_fields if name not in self.decision_fields]
+        return [*names, "decision", "reason"]
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def has_delete_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -267,24 +286,20 @@ class HoldAdmin(admin.ModelAdmin):
             messages.error(request, error.message)
             return HttpResponseRedirect(request.get_full_path())
 
-    def has_change_permission(self, request: HttpRequest, obj: Hold | None = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may_void = bool(request.user.has_perm("arena.change_vote"))
-        return may_void and (obj is None or obj.state == Hold.State.HELD)
-
-    def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
-        if decide := DECISIONS.get(form.cleaned_data["decision"]):
-            reason = form.cleaned_data["reason"]
-            decide(hold=obj, by=actor_of(request), reason=reason, now=timezone.now())
+        return may_void and (obj is None or self.is_open(obj))
 
     @admin.display(description="reason")
-    def decision_reason(self, hold: Hold) -> str:
-        return hold.reason
+    def decision_reason(self, found: Hold | Review) -> str:
+        return found.reason
 
     @admin.display(description="evidence")
-    def explanation(self, hold: Hold) -> str:
-        evidence = hold.evidence
+    def explanation(self, found: Hold | Review) -> str:
+        evidence = found.evidence
         candidate = Candidate.objects.filter(pk=evidence["candidate"]).first()
-        sentence = SENTENCES[hold.test].format(
+        of_many = isinstance(found, Review) and found.test == "board"
+        sentence = SENTENCES["group" if of_many else found.test].format(
             candidate=candidate,
             won="lost" if evidence.get("loses") else "won",
             **{name: evidence[name] for name in ("k", "n", "raters")},
@@ -295,11 +310,11 @@ class HoldAdmin(admin.ModelAdmin):
         )
 
     @admin.display(description="wins by candidate: these votes, and all others")
-    def plot(self, hold: Hold) -> SafeString:
-        wins = hold.evidence["wins"]
+    def plot(self, found: Hold | Review) -> SafeString:
+        wins = found.evidence["wins"]
         names = Candidate.objects.in_bulk([row["candidate"] for row in wins])
         return format_html(
-            '<svg width="{}" height="{}" role="img" aria-label="Win rates">{}</svg>',
+            '<svg viewBox="0 0 {0} {1}" width="{0}" role="img" aria-label="Win rates">{2}</svg>',
             LABEL + WIDTH + 110,
             ROW * len(wins),
             format_html_join(
@@ -320,6 +335,61 @@ class HoldAdmin(admin.ModelAdmin):
                 ),
             ),
         )
+
+
+@admin.register(Hold)
+class HoldAdmin(EvidenceAdmin):
+    """Held votes."""
+
+    form = DecisionForm
+    list_display = ["__str__", "arena", "state", "n_votes", "held_at", "objected_at"]
+    list_filter = ["state", "test", "arena"]
+    list_select_related = ["arena", "rater"]
+    readonly_fields = [
+        *("arena", "rater", "network", "state", "n_votes", "held_at", "explanation", "plot"),
+        *("objection", "objected_at", "decided_by", "decided_at", "decision_reason"),
+    ]
+    decision_fields = ("decided_by", "decided_at", "decision_reason")
+
+    def is_open(self, found: Hold) -> bool:
+        return found.state == Hold.State.HELD
+
+    def save_model(self, request: HttpRequest, obj: Hold, form: Any, change: bool) -> None:
+        if decide := DECISIONS.get(form.cleaned_data["decision"]):
+            reason = form.cleaned_data["reason"]
+            decide(hold=obj, by=actor_of(request), reason=reason, now=timezone.now())
+
+
+@admin.register(Review)
+class ReviewAdmin(EvidenceAdmin):
+    """Groups that look rigged, whose arenas name no leader until somebody has decided."""
+
+    form = ReviewForm
+    list_display = ["__str__", "arena", "opened_at", "closed_at"]
+    list_filter = [("closed_at", admin.EmptyFieldListFilter), "test", "arena"]
+    list_select_related = ["arena", "candidate"]
+    readonly_fields = [
+        *("arena", "candidate", "opened_at", "n_raters", "explanation", "plot"),
+        *("closed_by", "closed_at", "decision_reason"),
+    ]
+    decision_fields = ("closed_by", "closed_at", "decision_reason")
+
+    def is_open(self, found: Review) -> bool:
+        return found.closed_at is None
+
+    def save_model(self, request: HttpRequest, obj: Review, form: Any, change: bool) -> None:
+        if decision := form.cleaned_data["decision"]:
+            holds.close_review(
+                review=obj,
+                are_rigged=decision == VOID,
+                by=actor_of(request),
+                reason=form.cleaned_data["reason"],
+                now=timezone.now(),
+            )
+
+    @admin.display(description="raters")
+    def n_raters(self, review: Review) -> str:
+        return f"{len(review.suspects)} of {len(review.group)} look rigged"
 
 
 def _interval_width(won: list[float]) -> int:

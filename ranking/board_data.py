@@ -72,7 +72,8 @@ class StyleScore:
 class Findings:
     """The findings of one snapshot, by candidate ids; older snapshots may lack any of them.
 
-    `leader`: clear at every look. `ahead`: at this count of votes. `possible`: who could be best.
+    `leader`: clear at every look. `ahead`: at this count of votes. `provisional`: who would be
+    either, if few networks did not carry the lead. `possible`: who could be best.
     `apart`: active candidates that cannot be compared with the ranked ones, although they have
     enough votes. `opposed`: pairs of a higher and a lower candidate whose direct votes say the
     opposite. `neighbours` is keyed by the upper candidate, `style_scores` by the candidate; the
@@ -81,6 +82,8 @@ class Findings:
 
     leader: int | None = None
     ahead: int | None = None
+    provisional: int | None = None
+    is_under_review: bool = False
     possible: Sequence[int] = ()
     apart: Sequence[int] = ()
     opposed: frozenset[tuple[int, int]] = frozenset()
@@ -106,6 +109,8 @@ class Findings:
         return cls(
             leader=stored.get("leader"),
             ahead=stored.get("ahead"),
+            provisional=stored.get("provisional"),
+            is_under_review=stored.get("is_under_review", False),
             possible=stored.get("possible") or (),
             apart=stored.get("apart") or (),
             opposed=frozenset((higher, lower) for higher, lower in stored.get("opposed") or ()),
@@ -366,13 +371,15 @@ def find_arena(slug: str, actor: Actor = ANONYMOUS) -> Any:
 
 def choose_snapshot(snapshots: Iterable[Snapshot], query: BoardQuery) -> Snapshot | None:
     """The snapshot of the requested board; if no raters are named, preferably one with enough
-    votes, or else with any."""
+    votes, or else with any; verified people's first, while votes are under review."""
     matches = [
         snapshot
         for snapshot in snapshots
         if snapshot.board.category == query.category and query.raters in ("", snapshot.board.raters)
     ]
-    order = Counted.values
+    order: list[str] = list(Counted.values)
+    if any(Findings.of(snapshot).is_under_review for snapshot in matches):
+        order.sort(key=lambda raters: raters != Counted.VERIFIED)
     return min(
         matches,
         key=lambda snapshot: (

@@ -33,6 +33,15 @@ NARROWING = {"trusted_juries": "juries", "trusted_judges": "judges"}
 
 
 @dataclass(frozen=True)
+class GroupUnderReview:
+    """Raters who may have made a candidate win, or lose, together."""
+
+    candidate: int
+    loses: bool
+    raters: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Question:
     """Whose votes on which prompts a leaderboard ranks, and how.
 
@@ -48,6 +57,9 @@ class Question:
     cluster : which votes are dependent: those of a "prompt", "prompt_pair" (or "unit") or "rater",
         or "none"; "auto" is by document, or prompt without one, and, for people, by rater
     anchor : the candidate that is to have a given score; None: the mean is 1000
+    is_open : whether anybody's votes count in public, so that a leader must not rest on few
+        networks
+    reviews : groups of its raters that look rigged: who leads by their favour is not named
     """
 
     raters: str = PEOPLE
@@ -60,7 +72,10 @@ class Question:
     network_share: float = 1.0
     keeps_named: bool = False
     cluster: str = "auto"
-    anchor: Anchor | None = field(default=None, repr=False)  # without one, digests are as before
+    # Without these, digests are as before.
+    anchor: Anchor | None = field(default=None, repr=False)
+    is_open: bool = field(default=False, repr=False)
+    reviews: tuple[GroupUnderReview, ...] = field(default=(), repr=False)
 
     @property
     def scored(self) -> str:
@@ -368,6 +383,10 @@ class Evidence:
         digest = hashlib.sha256(repr((FIT_VERSION, question, self.narrowing)).encode())
         if question.anchor:
             digest.update(repr(question.anchor).encode())
+        if question.reviews:
+            digest.update(repr(question.reviews).encode())
+        if question.is_open and self.votes.network.any():
+            digest.update(self.votes.network.tobytes())
         columns: list[Any] = [self.candidates, self.active, self.alphabetical]
         for votes in (self.votes, self.judged):
             columns += [votes.left, votes.right, votes.prompt, votes.rater, votes.outcome]

@@ -120,6 +120,8 @@ def _findings_with_names(board: BoardView, findings: Findings) -> dict[str, Any]
         combined["left_out"] = named_of(combined["left_out"])
     return {
         "leader": named.get(findings.leader) if findings.leader else None,
+        "provisional": named.get(findings.provisional) if findings.provisional else None,
+        "is_under_review": findings.is_under_review,
         "tiers": [named_of(tier) for tier in findings.tiers],
         "neighbours": [
             asdict(pair) | {"upper": named.get(pair.upper), "lower": named.get(pair.lower)}

@@ -50,7 +50,6 @@ def sweep_boards() -> None:
 
 @shared_task
 def examine_votes() -> None:
-    """Hold votes that look rigged, in the arenas where people have just voted."""
-    now = timezone.now()
-    for arena_id in anomalies.arenas_to_examine(now=now):
-        anomalies.examine(arena_id=arena_id, now=now)
+    """Test votes that were never tested, and hold those that look rigged."""
+    for arena_id in anomalies.arenas_to_examine():
+        anomalies.examine(arena_id=arena_id, now=timezone.now())

@@ -124,11 +124,18 @@ def description(
     return " ".join(filter(None, parts))
 
 
+UNDER_REVIEW = gettext_noop("{name} has the highest score.")
+PROVISIONAL = gettext_noop(
+    "{name} is ahead, but not without the ten networks whose votes help it most."
+)
+
+
 @dataclass(frozen=True)
 class LeadSummary:
     """Who is first, whether the lead is `clear` at every look, or significant at this count
     (`is_ahead`), and a sentence about it. `sharing`: how many could be first, if that is known to
-    be several. `beyond_votes`: a sentence if no votes alone can settle it."""
+    be several. `beyond_votes`: a sentence if no votes alone can settle it. `is_provisional`: few
+    networks carry it. `is_under_review`: its raters look rigged."""
 
     candidate: int
     name: str
@@ -137,9 +144,15 @@ class LeadSummary:
     is_ahead: bool = False
     sharing: int = 0
     beyond_votes: str = ""
+    is_provisional: bool = False
+    is_under_review: bool = False
 
     @property
     def headline(self) -> str:
+        if self.is_under_review:
+            return gettext("No leader while votes are under review.")
+        if self.is_provisional:
+            return gettext("Provisional: few networks carry this lead.")
         if self.clear:
             return gettext("{name} is the clear leader.").format(name=self.name)
         if self.is_ahead:
@@ -176,6 +189,8 @@ def lead(
             measured_ones = gettext(" with an interval") if measured < len(ranked) else ""
             words = gettext(words).format(measured_ones, scope)
         return LeadSummary(pk, first.name, pk == findings.leader, words, is_ahead=True)
+    if findings.is_under_review or pk == findings.provisional:
+        return _doubtful_lead(first, findings.is_under_review)
     reason = _why_no_leader(ranked, len(findings.apart))
     these_raters = settings.get("these_raters", 0)
     if these_raters:
@@ -206,6 +221,19 @@ def lead(
         says,
         sharing=possible if is_known else 0,
         beyond_votes=beyond_votes,
+    )
+
+
+def _doubtful_lead(first: BoardStanding, is_under_review: bool) -> LeadSummary:
+    """What is said of the first place where nobody is named because of who voted."""
+    says = gettext(UNDER_REVIEW if is_under_review else PROVISIONAL)
+    return LeadSummary(
+        first.standing.candidate_id,
+        first.name,
+        False,
+        says.format(name=first.name),
+        is_provisional=not is_under_review,
+        is_under_review=is_under_review,
     )
 
 

@@ -16,7 +16,18 @@ from django.core.management import call_command
 
 from arena.actors import CLI, Actor
 from arena.files.rows import PromptRow, ResponseRow
-from arena.models import AnswerCheck, Arena, AuditEntry, Candidate, Hold, Rater, Role, Run, Vote
+from arena.models import (
+    AnswerCheck,
+    Arena,
+    AuditEntry,
+    Candidate,
+    Hold,
+    Rater,
+    Review,
+    Role,
+    Run,
+    Vote,
+)
 from arena.services import (
     arenas,
     budgets,
@@ -193,7 +204,31 @@ def held(on: Stage) -> Hold:
     return made
 
 
+def reviewed(on: Stage) -> Review:
+    vote = on.vote()
+    return holds.open_review(
+        candidate=vote.comparison.left,
+        loses=False,
+        test="board",
+        evidence={},
+        group=[vote.rater_id],
+        suspects=[vote.rater_id],
+        has_verified=False,
+        last_vote_id=vote.pk,
+        now=on.now,
+    )
+
+
+def decided(on: Stage, *, are_rigged: bool) -> Review:
+    return holds.close_review(
+        review=reviewed(on), are_rigged=are_rigged, by=on.by, reason="we asked", now=on.now
+    )
+
+
 ACTS |= {
+    "put votes under review": reviewed,
+    "ended the review of votes": lambda on: decided(on, are_rigged=False),
+    "voided votes under review": lambda on: decided(on, are_rigged=True),
     "held votes": held,
     "released held votes": lambda on: holds.release(
         hold=held(on), by=on.by, reason="a mistake", now=on.now
@@ -409,7 +444,7 @@ BY = {
         "repaired the log of votes",
         "unblocked a rater",
     },
-    "a rule of the arena": {"disclosed a candidate", "held votes"},
+    "a rule of the arena": {"disclosed a candidate", "held votes", "put votes under review"},
 }
 
 

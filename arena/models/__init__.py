@@ -14,7 +14,7 @@ from arena.models.backups import Backup
 from arena.models.candidates import Candidate
 from arena.models.checks import AnswerCheck, AnswerCheckQuerySet
 from arena.models.comparisons import Comparison
-from arena.models.holds import Hold
+from arena.models.holds import Hold, Review
 from arena.models.idempotency import IdempotentRequest
 from arena.models.imports import Import
 from arena.models.invitations import Invitation

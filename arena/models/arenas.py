@@ -45,12 +45,17 @@ class ArenaQuerySet(models.QuerySet["Arena"]):
         """Arenas that can be read: created here, or by an import that has finished."""
         return self.filter(Q(founded_by=None) | Q(founded_by__revealed_at__isnull=False))
 
-    def of_experiments(self) -> "ArenaQuerySet":
-        return self.filter(origin__isnull=False)
-
     def contests(self) -> "ArenaQuerySet":
         """All but those of experiments, which are listed and ranked nowhere."""
         return self.filter(origin=None)
+
+    def not_of_members(self) -> "ArenaQuerySet":
+        """Those in which votes count of people whom the team does not know."""
+        return self.exclude(
+            Q(voters=Arena.Voters.MEMBERS)
+            | Q(counts=Arena.Counts.INVITED)
+            | Q(visibility=Arena.Visibility.PRIVATE)
+        )
 
     def not_live(self) -> "ArenaQuerySet":
         """All but those of live questions, which are reached from the arena they belong to."""
@@ -306,6 +311,13 @@ class Arena(models.Model):
     @property
     def is_private(self) -> bool:
         return self.visibility == self.Visibility.PRIVATE
+
+    @property
+    def is_of_members(self) -> bool:
+        """Whether only votes of people whom the team knows count (`not_of_members` finds the
+        others)."""
+        is_theirs = self.voters == self.Voters.MEMBERS or self.counts == self.Counts.INVITED
+        return is_theirs or self.is_private
 
     @property
     def raters_secret(self) -> str:

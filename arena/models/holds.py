@@ -1,9 +1,10 @@
-"""Votes held for review."""
+"""Votes that look rigged: held, or only under review."""
 
 from django.db import models
 from django.db.models import Q
 
 from arena.models.arenas import Arena
+from arena.models.candidates import Candidate
 from arena.models.constraints import check, unique
 from arena.models.raters import Rater
 
@@ -67,3 +68,55 @@ class Hold(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rater or 'network ' + self.network[:6]}: {self.test}"
+
+
+class ReviewQuerySet(models.QuerySet["Review"]):
+    def open(self) -> "ReviewQuerySet":
+        """Reviews that nobody has decided yet."""
+        return self.filter(closed_at=None)
+
+
+class Review(models.Model):
+    """A group of raters who may have moved a candidate together: its arena's votes are under
+    review, whether any of them are held or not, until an operator has decided.
+    """
+
+    arena = models.ForeignKey(Arena, models.CASCADE, related_name="reviews")
+    candidate = models.ForeignKey(Candidate, models.CASCADE, related_name="+")
+    loses = models.BooleanField(help_text="Does the group make the candidate lose?")
+    test = models.CharField(max_length=12, help_text="The test that found it.")
+    evidence = models.JSONField(help_text="What the test found; the page explains it.")
+    group = models.JSONField(help_text="The ids of the raters who were tested together.")
+    suspects = models.JSONField(help_text="The ids of those who look rigged, if any stand out.")
+    has_verified = models.BooleanField(help_text="Are any of their votes verified?")
+    last_vote_id = models.BigIntegerField(help_text="The newest vote that the test examined.")
+    opened_at = models.DateTimeField()
+    closed_at = models.DateTimeField(null=True, blank=True)
+    closed_by = models.CharField(max_length=200, blank=True)
+    reason = models.CharField(max_length=200, blank=True)
+
+    objects = ReviewQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            check(
+                "review_closed_with_a_reason",
+                Q(closed_at__isnull=True, reason="") | Q(closed_at__isnull=False) & ~Q(reason=""),
+            ),
+            unique(
+                "review_one_open_per_candidate",
+                "arena",
+                "candidate",
+                "loses",
+                where=Q(closed_at__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.candidate}: {self.test}"
+
+    @property
+    def decided_on(self) -> list[int]:
+        """Whose votes a decision is about: those who look rigged, or all if nobody stands out."""
+        raters: list[int] = self.suspects or self.group
+        return raters

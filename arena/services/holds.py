@@ -2,6 +2,9 @@
 
 Held votes stay and count nowhere. A release makes them count again exactly as before, unless the
 arena's rules leave them out; the tests then start again with the votes cast after the release.
+
+A Review says of a whole group that it looks rigged: until somebody has decided, its arena's
+leaderboards name no leader.
 """
 
 from collections.abc import Collection
@@ -10,14 +13,15 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Max, Q
+from django.urls import reverse
 from django.utils.translation import gettext
 
 from arena.actors import SYSTEM, Actor
 from arena.db import sql
 from arena.errors import ServiceError
-from arena.models import Arena, Hold, Rater, Vote
+from arena.models import Arena, Candidate, Hold, Rater, Review, Vote
 from arena.outcomes import Uncounted
-from arena.services import audit, voting
+from arena.services import audit, notices, voting
 from arena.signals import announce, votes_changed
 from arena.validation import InputError, clean_name, clean_paragraphs
 
@@ -25,6 +29,11 @@ OBJECTION_LIMIT = 2_000
 LONGEST_OBJECTIONS = 20_000  # of all raters of a network
 SHOWN_FOR = timedelta(days=30)
 REASON_LIMIT = 200
+NOBODY_STANDS_OUT = (
+    "The group looks rigged as a whole, but none of its raters certainly does, so there is nothing"
+    " to void. Let only verified people’s votes count in the arena, or void votes one by one."
+)
+UNDER_REVIEW = "votes.review"  # the notice
 RELEASED_RATERS = "released_raters"  # in the evidence on a network, an object keyed by their ids
 
 
@@ -141,15 +150,122 @@ def object_to(*, raters: Collection[Rater], arena: Arena, text: str, now: dateti
     return hold
 
 
+@transaction.atomic
+def open_review(
+    *,
+    candidate: Candidate,
+    loses: bool,
+    test: str,
+    evidence: dict[str, Any],
+    group: Collection[int],
+    suspects: Collection[int],
+    has_verified: bool,
+    last_vote_id: int,
+    now: datetime,
+) -> Review:
+    """Put the arena's votes under review, or add what is new to the open review of the candidate.
+
+    `group`: the ids of the raters who were tested together; `suspects`: of those who look rigged.
+    """
+    arena = candidate.arena
+    fields: dict[str, Any] = {
+        "test": test,
+        "evidence": evidence,
+        "group": sorted(group),
+        "suspects": sorted(suspects),
+        "has_verified": has_verified,
+        "last_vote_id": last_vote_id,
+    }
+    review, is_new = (
+        Review.objects.open()
+        .select_for_update()
+        .get_or_create(
+            arena=arena, candidate=candidate, loses=loses, defaults={**fields, "opened_at": now}
+        )
+    )
+    if not is_new:
+        had_verified = review.has_verified
+        fields["group"] = sorted({*review.group, *group})
+        fields["suspects"] = sorted({*review.suspects, *suspects})
+        fields["has_verified"] = has_verified or had_verified
+        Review.objects.filter(pk=review.pk).update(**fields)
+        review.refresh_from_db()
+        if had_verified == review.has_verified:
+            return review  # leaderboards say so already
+    else:
+        audit.record_in(arena, SYSTEM, "put votes under review", review, test=test)
+        if arena.team:
+            sentence = f"{arena.name}: votes on {candidate} look rigged and are under review."
+            notices.notify(
+                team=arena.team,
+                key=f"review:{review.pk}",
+                kind=UNDER_REVIEW,
+                sentence=sentence,
+                path=reverse("board", args=[arena.slug]),
+                arena=arena,
+                details={"candidate": {"id": candidate.pk, "name": str(candidate)}},
+                now=now,
+            )
+    announce(votes_changed, arena_id=arena.pk, reason="review")
+    return review
+
+
+@transaction.atomic
+def close_review(
+    *, review: Review, are_rigged: bool, by: Actor, reason: str, now: datetime
+) -> Review:
+    """Void the suspects' votes, or let them count, also those on hold.
+
+    The tests start again with votes that those decided on cast later. Raises HoldError.
+    """
+    reason = _clean_reason(reason)
+    if are_rigged and not review.suspects:
+        raise HoldError(NOBODY_STANDS_OUT, field="decision")
+    suspects = Q(rater__in=review.suspects)
+    decided = Vote.objects.filter(arena=review.arena_id, rater__in=review.decided_on)
+    newest = decided.aggregate(Max("pk"))["pk__max"]
+    closed = (
+        Review.objects.open()
+        .filter(pk=review.pk)
+        .update(
+            closed_at=now,
+            closed_by=by.name[:200],
+            reason=reason,
+            last_vote_id=max(review.last_vote_id, newest or 0),
+        )
+    )
+    if not closed:
+        raise HoldError("Someone has already decided on these votes.")
+    decide = void if are_rigged else release
+    held = Hold.objects.open().filter(arena=review.arena_id)
+    for each in held.filter(suspects | Q(votes__rater__in=review.suspects)).distinct():
+        decide(hold=each, by=by, reason=reason, now=now)
+    voided = 0
+    if are_rigged:
+        votes = Vote.objects.filter(suspects, arena=review.arena_id, voided_at=None)
+        of_arenas = voting.void(
+            votes=dict(votes.values_list("pk", "arena")), reason=reason, now=now
+        )
+        voided = sum(of_arenas.values())
+    action = "voided votes under review" if are_rigged else "ended the review of votes"
+    audit.record_in(review.arena, by, action, review, votes=voided, reason=reason)
+    announce(votes_changed, arena_id=review.arena_id, reason="review")
+    return Review.objects.select_related("arena", "candidate").get(pk=review.pk)
+
+
 def _decide_hold(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:
-    try:
-        reason = clean_name(reason, limit=REASON_LIMIT)
-    except InputError as error:
-        raise HoldError(f"The reason {error.reason}.", field="reason") from None
+    reason = _clean_reason(reason)
     decided = {"state": state, "decided_at": now, "decided_by": by.name[:200], "reason": reason}
     if not Hold.objects.open().filter(pk=hold.pk).update(**decided):
         raise HoldError("Someone has already decided on these votes.")
     return Hold.objects.select_related("arena", "rater").get(pk=hold.pk)
+
+
+def _clean_reason(reason: str) -> str:
+    try:
+        return clean_name(reason, limit=REASON_LIMIT)
+    except InputError as error:
+        raise HoldError(f"The reason {error.reason}.", field="reason") from None
 
 
 def _record_decision(hold: Hold, by: Actor, action: str, **details: Any) -> None:

@@ -28,6 +28,7 @@ from arena.models import (
     RateLimit,
     Rater,
     Reason,
+    Review,
     Role,
     Team,
     Vote,
@@ -70,6 +71,7 @@ def close_account(*, user: User, now: datetime) -> None:
     about = AuditEntry.objects.filter(subject=name, action__in=ABOUT_MEMBERS)
     about.filter(Q(team__in=teams) | Q(action="removed a member")).update(subject=pseudonym)
     Hold.objects.filter(decided_by=name).update(decided_by=pseudonym)
+    Review.objects.filter(closed_by=name).update(closed_by=pseudonym)
     _rename_in_sentences(user, name, pseudonym)
     Invitation.objects.filter(accepted_by=user).update(note="")
     IdempotentRequest.objects.filter(owner=f"user:{user.pk}").delete()

@@ -98,7 +98,7 @@ STANDINGS: dict[str, Any] = {
     **COUNTS,
     "intervals_from_votes": 240,
     "elo_intervals_from_votes": 240,
-    "findings": {"leader": None},
+    "findings": {"leader": None, "provisional": None, "is_under_review": False},
     "standings": [STANDING],
 }
 BOARD = {

@@ -102,6 +102,9 @@ class ArenaRefresh(models.Model):
     newest_vote_id = models.BigIntegerField(
         default=0, editable=False, help_text="The newest vote that the last refresh read."
     )
+    examined_vote_id = models.BigIntegerField(
+        default=0, editable=False, help_text="The newest vote that was tested for rigging."
+    )
     page_epoch = models.PositiveIntegerField(default=0, editable=False)
 
     objects = ArenaRefreshQuerySet.as_manager()

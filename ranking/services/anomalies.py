@@ -2,30 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 from django.db.models import Exists, OuterRef, Q
 
-from arena.models import Arena, Comparison, Hold, Rater, Vote, VoteChannel
+from arena.models import Arena, Candidate, Comparison, Hold, Rater, Review, Vote, VoteChannel
 from arena.outcomes import BOTH_BAD, PREFERENCES, Uncounted
 from arena.services import holds
+from ranking.models import ArenaRefresh
 from ranking.stats import anomalies
-from ranking.stats.anomalies import Cast, Suspicion
+from ranking.stats.anomalies import GROUP_TESTS, Cast, Suspicion
 from ranking.votes import Bools, Ints
 
 LEAST_RATERS = 10  # with fewer, taste cannot be distinguished from fraud
-RECENT = timedelta(minutes=3)  # an examination is due every minute
-LATEST = 5_000  # votes of the whole site that are searched for recent ones
-NEWEST = 20_000  # votes that are read; older ones were examined before
+READ = 20_000  # votes of one examination
+NEW = 10_000  # of these, those not examined before; the next examination has the others
 FROM_FILES = 5_000  # votes that are read for comparison
 CAST_HERE = tuple(channel.value for channel in VoteChannel if channel != VoteChannel.FILE)
-OF_MEMBERS = (
-    Q(voters=Arena.Voters.MEMBERS)
-    | Q(counts=Arena.Counts.INVITED)
-    | Q(visibility=Arena.Visibility.PRIVATE)
-)
 COLUMNS = (
     "pk",
     "rater",
@@ -36,6 +31,7 @@ COLUMNS = (
     "preference",
     "uncounted",
     "rushed",
+    "verified",
 )
 
 
@@ -50,6 +46,7 @@ class Examined:
     in_files: Cast
     pk: Ints
     is_counted: Bools
+    is_verified: Bools
     raters: Ints
     networks: Sequence[str]
     candidates: Ints
@@ -63,23 +60,63 @@ class Examined:
         return [int(pk) for pk in self.pk[chosen]]
 
 
-def arenas_to_examine(*, now: datetime) -> list[int]:
-    """The arenas with votes of the last minutes, unless only members' votes count there."""
-    latest = Vote.objects.order_by("-pk").values("pk")[:LATEST]
-    votes = Vote.objects.filter(pk__in=list(latest.values_list("pk", flat=True)))
-    recent = votes.filter(channel__in=CAST_HERE, cast_at__gte=now - RECENT)
-    arenas = Arena.objects.exclude(OF_MEMBERS).filter(pk__in=recent.values("arena"))
-    return sorted(arenas.values_list("pk", flat=True))
+def arenas_to_examine() -> list[int]:
+    """The arenas with votes that were never examined, unless only members' votes count there."""
+    new = Vote.objects.filter(arena=OuterRef("arena"), pk__gt=OuterRef("examined_vote_id"))
+    arenas = Arena.objects.revealed().not_of_members()
+    behind = ArenaRefresh.objects.filter(Exists(new), arena__in=arenas)
+    return sorted(behind.values_list("arena", flat=True))
 
 
 def examine(*, arena_id: int, now: datetime) -> list[Hold]:
-    """Test the arena's votes, and hold those that look rigged; running it twice holds no more."""
-    arena = Arena.objects.exclude(OF_MEMBERS).filter(pk=arena_id).first()
-    if arena is None or (examined := read(arena)).n_raters < LEAST_RATERS:
+    """Test the arena's votes, put it under review if a group looks rigged, and hold the votes that
+    do; running it twice holds no more. An arena with many new votes stays one to be examined.
+    """
+    arena = Arena.objects.not_of_members().filter(pk=arena_id).first()
+    if arena is None:
         return []
-    suspicions = suspicions_of(arena, examined)
-    made = [hold for each in suspicions for hold in _hold_votes(arena, examined, each, now)]
+    refresh = ArenaRefresh.objects.filter(arena=arena)
+    examined_id = refresh.values_list("examined_vote_id", flat=True).first() or 0
+    new = Vote.objects.filter(arena=arena, pk__gt=examined_id).order_by("pk")
+    last = new.values_list("pk", flat=True).last() or examined_id
+    cast_here = new.filter(channel__in=CAST_HERE, pk__lte=last)
+    cast = list(cast_here.values_list("pk", flat=True)[:NEW])
+    if len(cast) == NEW:
+        last = cast[-1]
+    made = _examine_up_to(arena, last, now) if cast else []
+    # At the end, so that a worker that was killed has examined nothing. A vote that was committed
+    # late, below it, is read with those that follow.
+    refresh.filter(examined_vote_id__lt=last).update(examined_vote_id=last)
+    return made
+
+
+def _examine_up_to(arena: Arena, last: int, now: datetime) -> list[Hold]:
+    examined = read(arena, up_to=last)
+    if examined.n_raters < LEAST_RATERS:
+        return []
+    made: list[Hold] = []
+    for each in suspicions_of(arena, examined):
+        if each.test in GROUP_TESTS:
+            _review(examined, each, now)
+        made += _hold_votes(arena, examined, each, now)
     return made + _hold_later_votes(arena, examined, made, now)
+
+
+def _review(examined: Examined, found: Suspicion, now: datetime) -> None:
+    members = found.suspects or found.group
+    holds.open_review(
+        candidate=Candidate.objects.select_related("arena__team").get(
+            pk=int(examined.candidates[found.candidate])
+        ),
+        loses=found.loses,
+        test=found.test,
+        evidence=evidence_of(examined, found, members),
+        group=_ids(examined.raters[list(found.group)]),
+        suspects=_ids(examined.raters[list(found.suspects)]),
+        has_verified=bool(examined.is_verified[np.isin(examined.cast.rater, members)].any()),
+        last_vote_id=int(examined.pk.max(initial=0)),
+        now=now,
+    )
 
 
 def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
@@ -88,12 +125,12 @@ def suspicions_of(arena: Arena, examined: Examined) -> list[Suspicion]:
     return suspicions + _count_skips(arena, examined)
 
 
-def read(arena: Arena) -> Examined:
+def read(arena: Arena, up_to: int | None = None) -> Examined:
     """Read the newest votes that people cast here, also those that a program cast for them, and
-    others' from files.
+    others' from files; `up_to`: the newest to be read.
 
-    Those that an operator has released are left out, and so are those that the arena's rules leave
-    out.
+    Those that an operator has released, or found honest in a review, are left out, and so are those
+    that the arena's rules leave out.
     """
     released = Hold.objects.filter(
         Q(rater=OuterRef("rater")) | Q(network=OuterRef("network")) & ~Q(network=""),
@@ -110,14 +147,19 @@ def read(arena: Arena) -> Examined:
         source=None,
     ).exclude(outcome=BOTH_BAD)
     votes = votes.filter(~Exists(released)).order_by("-pk")
-    rows = list(votes.values_list(*COLUMNS)[:NEWEST])[::-1]
+    if up_to is not None:
+        votes = votes.filter(pk__lte=up_to)
+    closed = Review.objects.filter(arena=arena, closed_at__isnull=False).order_by("last_vote_id")
+    decided = {rater: each.last_vote_id for each in closed for rater in each.decided_on}
+    newest = votes.values_list(*COLUMNS)[:READ]
+    rows = [row for row in newest if row[0] > decided.get(row[1], 0)][::-1]
     n_own = len(rows)
     in_files = arena.votes.live().of_people().filter(source__isnull=False)
     in_files = in_files.exclude(outcome=BOTH_BAD).order_by("-pk")
     rows += in_files.values_list(*COLUMNS)[:FROM_FILES]
     is_own = np.arange(len(rows)) < n_own
     columns = list(zip(*rows, strict=True)) or [()] * len(COLUMNS)
-    pk, rater, network, left, right, outcome, preference, uncounted, rushed = columns
+    pk, rater, network, left, right, outcome, preference, uncounted, rushed, verified = columns
     rater_id, rater_number = np.array(rater, np.int64), np.zeros(len(rows), np.int64)
     raters, rater_number[is_own] = np.unique(rater_id[is_own], return_inverse=True)
     _, rater_number[~is_own] = np.unique(rater_id[~is_own], return_inverse=True)
@@ -139,6 +181,7 @@ def read(arena: Arena) -> Examined:
         in_files=everyone.where(~is_own),
         pk=np.array(pk, np.int64)[is_own],
         is_counted=np.array([reason is None for reason in uncounted], np.bool_)[is_own],
+        is_verified=np.array(verified, np.bool_)[is_own],
         raters=raters,
         networks=names,
         candidates=candidates,
@@ -243,7 +286,7 @@ def evidence_of(examined: Examined, suspicion: Suspicion, members: Sequence[int]
         "e_value": suspicion.evidence,
         "n": suspicion.n,
         "k": suspicion.k,
-        "raters": len(suspicion.raters),
+        "raters": len(suspicion.raters or suspicion.suspects or suspicion.group),
         "candidate": int(examined.candidates[candidate]) if candidate >= 0 else None,
         "loses": suspicion.loses,
         "wins": wins,

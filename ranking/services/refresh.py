@@ -64,7 +64,18 @@ REPEATED = (
     "measured_votes",
 )
 REPEATED_FINDINGS = (
-    *("leader", "ahead", "possible", "apart", "neighbours", "opposed", "tiers", "groups"),
+    *(
+        "leader",
+        "ahead",
+        "claimed_leader",
+        "claimed_ahead",
+        "provisional",
+        "is_under_review",
+        "possible",
+        "apart",
+        "neighbours",
+    ),
+    *("opposed", "tiers", "groups"),
 )
 MEASURED_SETTINGS = (
     "clusters",
@@ -127,7 +138,8 @@ def _refresh_boards(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[st
     snapshots = Snapshot.objects.current().filter(board__in=boards.values()).select_related("board")
     current = {(s.board.raters, s.board.category): s for s in snapshots}
     first = boards[ALL_HUMAN]
-    everybody = Evidence.of(votes, question_of(first, arena))
+    reviews = list(arena.reviews.open().order_by("pk"))
+    everybody = Evidence.of(votes, question_of(first, arena, reviews))
     if ALL_HUMAN not in current:
         unstyled = replace(votes, answers=NO_STYLES, features=NO_STYLES)
         publish_past(replace(everybody, table=unstyled), first, token)
@@ -137,7 +149,7 @@ def _refresh_boards(arena_id: int, token: uuid.UUID) -> tuple[list[int], dict[st
     for key, board in in_order:
         evidence = everybody
         if board is not first:
-            evidence = Evidence.of(votes, question_of(board, arena))
+            evidence = Evidence.of(votes, question_of(board, arena, reviews))
         human = current.get((Raters.PEOPLE.value, board.category))
         publication = _rank_newest(board, evidence, current.get(key), human, token)
         if publication is not None:
@@ -287,9 +299,10 @@ def _has_changed_settings(evidence: Evidence, current: Snapshot) -> bool:
         current.findings["combined"].get("names"),
         current.findings.get("archived"),
         current.anchor,
+        current.findings.get("is_under_review", False),
     )
-    judges = evidence.names_of_raters(evidence.judged)
-    return published != (judges, evidence.archived, evidence.question.anchor)
+    judges, question = evidence.names_of_raters(evidence.judged), evidence.question
+    return published != (judges, evidence.archived, question.anchor, bool(question.reviews))
 
 
 def _is_copy_of_people(current: Snapshot, human: Snapshot) -> bool:

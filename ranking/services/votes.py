@@ -1,6 +1,6 @@
 """The votes of an arena, read as columns in one statement, and the small tables beside them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -10,14 +10,14 @@ from django.conf import settings
 from django.db.models import Case, F, Q, Value, When
 from django.db.models.functions import Coalesce
 
-from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Vote
+from arena.models import Arena, ArenaTrust, Candidate, Prompt, Rater, Response, Review, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import OF_NETWORKS, VoteQuerySet
 from arena.outcomes import OUTCOMES, Uncounted
 from ranking.anchor import Anchor
 from ranking.findings import FEATURES
 from ranking.models import Board, ResponseStyle
-from ranking.question import Question
+from ranking.question import GroupUnderReview, Question
 from ranking.votes import HUMAN, KIND_OF, KINDS, NO_STYLES, Ints, VoteTable
 
 REASONS = tuple(reason.value for reason in Uncounted)
@@ -31,8 +31,8 @@ def cast_by(raters: str) -> Q:
     return votes & Q(verified=True) if raters == "verified" else votes
 
 
-def question_of(board: Board, arena: Arena) -> Question:
-    """What a board asks of its arena's votes."""
+def question_of(board: Board, arena: Arena, reviews: Iterable[Review] = ()) -> Question:
+    """What a board asks of its arena's votes; `reviews`: the open ones, where it names a leader."""
     question = Question(
         board.raters,
         board.category,
@@ -45,6 +45,12 @@ def question_of(board: Board, arena: Arena) -> Question:
         return replace(question, rater_share=1.0)
     return replace(
         question,
+        is_open=not arena.is_of_members,
+        reviews=tuple(
+            GroupUnderReview(review.candidate_id, review.loses, tuple(review.suspects))
+            for review in reviews
+            if board.raters != "verified" or review.has_verified
+        ),
         rater_share=arena.rater_cap / 100,
         network_share=arena.network_share / 100,
         keeps_named=arena.self_identifying == Arena.SelfIdentifying.KEEP,

@@ -11,7 +11,7 @@ now and then disagrees with everybody is not suspicious, but one for whom a cand
 wins, or nearly always loses, wherever it is shown, may be.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -28,19 +28,23 @@ Bools = NDArray[np.bool_]
 
 LIMIT = 1000.0  # the e-value from which votes are held
 TASTE = 1.0  # log-odds; twice the variance of .7, because both candidates of a pair have one
+TYPICAL = 30.0  # of what measures tastes (`_tastes`), how much this guess counts for
+WITHOUT_EXTREMES = 1.5  # with it, e-values of honest raters average about 1
 ALWAYS = 0.97  # how often a rigged ballot has the candidate win, or one side
 SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9, 0.99)  # shares of a group that may be rigged
-SURE = 0.95  # the probability from which a member of a rigged group may be held
-LIKELY = 0.8  # the same when all raters of a board are tested together, within this bound:
-MISTAKEN = 0.015  # the expected share of a board's honest raters that are held with a group
-OWN = 30.0  # the likelihood ratio of a rater's own votes from which that share does not matter
+SURE = 0.98  # the probability from which a member of a rigged group may be held
+MISTAKEN = 0.01  # the expected share of a board's honest raters that are held with a group
+OWN = 100.0  # the likelihood ratio of a rater's own votes from which that share does not matter
 FEW = 30  # honest raters; with fewer, that share is smaller, because they say little about others
+ASSUMED = 20  # further honest raters: else none could be held where all are rigged
+ONE_WAY = 0.9  # how often a candidate wins, or loses, if a network's cookies vote one way
 ALWAYS_WON = 4  # votes on one candidate, all won
 PRIOR = 0.1
 REFITS = 4
 LEAST_VOTES = 10  # that a rater needs before a test of this rater only can hold them
 HONEST_RUSHED, RIGGED_RUSHED = 0.1, 0.6
 NEWCOMERS = (16, 32, 64, 128)  # sizes of the groups of raters who came one after the other
+GROUP_TESTS = ("board", "network", "burst")
 STEP = 8  # a group begins after each such part of the size of the one before
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
@@ -90,9 +94,10 @@ class Cast:
 class Suspicion:
     """A test's result: its e-value, the raters concerned, and the votes behind it.
 
-    ``test``: favours, sides, speed, skips, network, burst or board. ``candidate``: the one that
-    wins (or loses, if ``loses``), or the only one whose pairs are voted on. ``n``, ``k``: of n
-    votes, k were as the test says.
+    ``test``: favours, sides, speed, skips, or one of GROUP_TESTS. ``raters``: whose votes are to be
+    held. ``group``: all who were tested together; ``suspects``: those of them who look rigged, also
+    whom the bound on honest ones spares. ``candidate``: the one that wins (or loses, if ``loses``),
+    or the only one whose pairs are voted on. ``n``, ``k``: of n votes, k were as the test says.
     """
 
     test: str
@@ -103,6 +108,8 @@ class Suspicion:
     n: int = 0
     k: int = 0
     loses: bool = False
+    suspects: tuple[int, ...] = ()
+    group: tuple[int, ...] = ()
 
 
 def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Suspicion]:
@@ -112,18 +119,44 @@ def find(votes: Cast, n_candidates: int, others: Cast | None = None) -> list[Sus
     """
     # Whoever votes against a candidate that others raise may be honest, and those who raise it make
     # the rest lose. So the stronger direction is tested first, the other on what that leaves.
+    number = one_way_raters(votes, n_candidates)
     tested = [
-        (*_winners(votes, n_candidates, others, loses=loses), loses) for loses in (False, True)
+        (*_winners(votes, number, n_candidates, others, loses=loses), loses)
+        for loses in (False, True)
     ]
     suspicions, moved, _, loses = max(tested, key=lambda found: found[2])
     suspicions += [*_sides(votes), *_speeds(votes)]
     rest = votes.where(~np.isin(votes.rater, list(held_raters(suspicions))))
-    suspicions += _winners(rest, n_candidates, others, loses=not loses, besides=moved)[0]
+    suspicions += _winners(rest, number, n_candidates, others, loses=not loses, besides=moved)[0]
     return sorted(suspicions, key=lambda suspicion: -suspicion.evidence)
+
+
+def one_way_raters(votes: Cast, n_candidates: int) -> Ints:
+    """(R,) for each rater its number, or that of the first one of its network, if all raters of the
+    network together vote one way.
+
+    Cookies cost nothing, addresses do. As one rater with one taste, they cannot hide behind few
+    votes each, nor stand for many.
+    """
+    number = np.arange(votes.n_raters)
+    known = votes.where(votes.network >= 0)
+    shape = (int(known.network.max(initial=-1)) + 1, n_candidates)
+    sides = np.concatenate([known.left, known.right])
+    place = np.concatenate([known.network, known.network]) * n_candidates + sides
+    won = np.concatenate([known.score, 1 - known.score])
+    wins, met = _cell_sums(place, shape, won, np.ones(len(won)))
+    share = np.divide(wins, met, out=np.full(shape, 0.5), where=met >= LEAST_VOTES)
+    one_way = np.flatnonzero((np.abs(share - 0.5) >= ONE_WAY - 0.5).any(axis=1))
+    raters, first = np.unique(known.rater, return_index=True)
+    for network in one_way.tolist():
+        cookies = raters[known.network[first] == network]
+        number[cookies] = cookies.min(initial=len(number))
+    return number
 
 
 def _winners(
     votes: Cast,
+    number: Ints,
     n_candidates: int,
     others: Cast | None,
     *,
@@ -131,14 +164,36 @@ def _winners(
     besides: Sequence[int] = (),
 ) -> tuple[list[Suspicion], list[int], float]:
     """Those for whom one candidate nearly always wins, or loses, `besides` some; the candidates of
-    the groups among them, and the groups' strongest evidence, as a logarithm."""
+    the groups among them, and the groups' strongest evidence, as a logarithm. `number`: of
+    `one_way_raters`, whose members are found with them."""
     if loses:  # to lose is to win with all votes turned round
         votes, others = votes.turned(), others and others.turned()
-    theta = honest_scores(votes.with_others(others) if others else votes, n_candidates)
-    ratios, wins, met = favour_ratios(votes, theta)
-    ratios[:, list(besides)] = -np.inf
-    groups, strongest = _groups(votes, ratios, wins, met)
-    found = [replace(each, loses=loses) for each in _favours(ratios, wins, met) + groups]
+    one = replace(votes, rater=number[votes.rater])
+    theta = honest_scores(one.with_others(others) if others else one, n_candidates)
+    ratios, wins, met = favour_ratios(one, theta)
+    cookies, *_ = favour_ratios(votes, theta)
+    for each in (ratios, cookies):
+        each[:, list(besides)] = -np.inf
+    n_honest = ASSUMED + (others.n_raters if others else 0)
+    # Where all vote alike, nobody is left to compare newcomers with: `board` tests them.
+    sizes = [size for size in NEWCOMERS if 2 * size <= len(np.unique(votes.rater))]
+    groups, strongest = _groups(
+        one, ratios, wins, met, n_honest, _of_networks(votes, cookies, number), sizes
+    )
+
+    def members(raters: Sequence[int]) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(np.isin(number, list(raters))).tolist())
+
+    found = [
+        replace(
+            each,
+            loses=loses,
+            raters=members(each.raters),
+            suspects=members(each.suspects),
+            group=members(each.group),
+        )
+        for each in _favours(ratios, wins, met) + groups
+    ]
     return found, [group.candidate for group in groups], strongest
 
 
@@ -194,18 +249,19 @@ def _cell_sums(place: Ints, shape: tuple[int, int], *values: Floats) -> Iterator
 
 
 def _tastes(wins: Floats, met: Ints, expected: Floats, spread: Floats) -> Floats:
-    """(K,) standard deviations of honest raters' tastes: TASTE, or more for a candidate that
-    divides them.
+    """(K,) standard deviations of honest raters' tastes, which are wider for a candidate that
+    divides them; TASTE as long as little is known.
 
     Rigged votes are extreme. So this is measured, by the method of moments, on raters for whom the
     candidate neither always wins nor always loses, each with the weight 1 / ``spread``, the
-    variance of its wins without tastes; else those with many votes would decide.
+    variance of its wins without tastes; else those with many votes would decide. Those left out
+    have the widest tastes, so the others' variance counts `WITHOUT_EXTREMES` times.
     """
     varies = (wins > 0) & (wins < met)
     beyond = (wins - expected) ** 2 / np.where(varies, spread, 1) - 1
     known = np.sum(spread, axis=0, where=varies)
-    variance = np.sum(beyond, axis=0, where=varies) / np.maximum(known, 1)
-    tastes: Floats = np.sqrt(np.maximum(variance, TASTE**2))
+    measured = WITHOUT_EXTREMES * np.sum(beyond, axis=0, where=varies).clip(0)
+    tastes: Floats = np.sqrt((measured + TYPICAL * TASTE**2) / (known + TYPICAL))
     return tastes
 
 
@@ -239,41 +295,67 @@ class _Group:
     network: int
 
 
-def _groups(votes: Cast, ratios: Floats, wins: Floats, met: Ints) -> tuple[list[Suspicion], float]:
-    """Suspicious groups of raters: everybody, a network, those who came one after the other; and
-    the strongest evidence, as a logarithm.
+def _groups(
+    votes: Cast,
+    ratios: Floats,
+    wins: Floats,
+    met: Ints,
+    n_honest: int,
+    of_networks: Iterable[_Group],
+    sizes: Sequence[int],
+) -> tuple[list[Suspicion], float]:
+    """Suspicious groups of raters: everybody, those of networks, those who came one after the
+    other; and the strongest evidence, as a logarithm.
 
     Groups overlap, so one bound on the honest ones held applies to all of them together.
+    ``n_honest``: raters who count as honest in it, besides these. ``sizes``: of newcomers' groups.
     """
     raters, first = np.unique(votes.rater, return_index=True)
     arrived = raters[np.argsort(first, kind="stable")]
-    networks = np.unique(votes.network[votes.network >= 0]).tolist()
     bursts = [
         arrived[start : start + size]
-        for size in NEWCOMERS
+        for size in sizes
         for start in range(0, max(len(arrived) - size // 2, 1), size // STEP)
     ]
-    tested = [_group("board", raters, ratios)]
-    for number in networks:
-        members = np.unique(votes.rater[votes.network == number])
-        tested.append(_group("network", members, ratios, network=number))
+    tested = [_group("board", raters, ratios), *of_networks]
     tested += [_group("burst", members, ratios, tries=len(bursts)) for members in bursts]
     groups = [group for group in tested if group is not None]
     rigged = np.zeros(votes.n_raters)
     for group in groups:
         rigged[group.members] = np.maximum(rigged[group.members], group.rigged)
     is_held = np.zeros(votes.n_raters, np.bool_)
-    is_held[raters] = _most_certain(rigged[raters])
+    is_held[raters] = _most_certain(rigged[raters], n_honest)
     suspicions = []
     for group in groups:
-        held = group.members[is_held[group.members] & (group.rigged > 0)]
-        if len(held):
-            n, k = int(met[held, group.candidate].sum()), int(wins[held, group.candidate].sum())
-            who, evidence = tuple(held.tolist()), _e(group.evidence)
-            suspicions.append(
-                Suspicion(group.test, evidence, who, group.network, group.candidate, n, k)
+        suspects = group.members[group.rigged > 0]
+        held = suspects[is_held[suspects]]
+        who = next(some for some in (held, suspects, group.members) if len(some))
+        suspicions.append(
+            Suspicion(
+                group.test,
+                _e(group.evidence),
+                tuple(held.tolist()),
+                group.network,
+                group.candidate,
+                int(met[who, group.candidate].sum()),
+                int(wins[who, group.candidate].sum()),
+                suspects=tuple(suspects.tolist()),
+                group=tuple(group.members.tolist()),
             )
+        )
     return suspicions, max((group.evidence for group in groups), default=0.0)
+
+
+def _of_networks(votes: Cast, ratios: Floats, number: Ints) -> Iterator[_Group]:
+    """The suspicious ones among the groups of a network's raters, each rater with its `number`."""
+    networks = np.unique(votes.network[votes.network >= 0]).tolist()
+    for network in networks:
+        raters = np.unique(votes.rater[votes.network == network])
+        if group := _group("network", raters, ratios, network=network, tries=len(networks)):
+            members, place = np.unique(number[raters], return_inverse=True)
+            rigged = np.zeros(len(members))
+            np.maximum.at(rigged, place, group.rigged)
+            yield replace(group, members=members, rigged=rigged)
 
 
 def _group(
@@ -294,22 +376,25 @@ def _group(
     share_is = np.exp(total[:, candidate] - logsumexp(total[:, candidate]))
     rigged = np.exp(np.log(shares[..., 0]) + ratio[:, candidate] - mixed[..., candidate])
     probability = share_is @ rigged
-    probability[probability < (LIKELY if test == "board" else SURE)] = 0
     # Honest raters reach this ratio with a probability of at most 1 / OWN, however few they are.
-    probability[(ratio[:, candidate] >= np.log(OWN)) & (probability > 0)] = 1
+    is_own = ratio[:, candidate] >= np.log(OWN)
+    probability[probability < SURE] = 0
+    if test == "board":
+        probability[~is_own] = 0
+    probability[is_own & (probability > 0)] = 1
     return _Group(test, evidence, members, probability, candidate, network)
 
 
-def _most_certain(rigged: Floats) -> Bools:
+def _most_certain(rigged: Floats, n_others: int = ASSUMED) -> Bools:
     """(N,) which raters to hold, given the probability that each is rigged.
 
     As many as possible, the most certain first, while the honest ones expected among them are at
-    most the share `MISTAKEN` of all honest ones.
+    most the share `MISTAKEN` of all honest ones, with ``n_others`` who are not tested.
     """
     order = np.argsort(-rigged, kind="stable")
     honest = 1 - rigged[order]
     chosen = np.zeros(len(rigged), np.bool_)
-    n_honest = honest.sum()
+    n_honest = honest.sum() + n_others
     chosen[order] = np.cumsum(honest) <= MISTAKEN * n_honest**2 / (n_honest + FEW)
     return chosen & (rigged > 0)
 

@@ -67,6 +67,7 @@ def board_context(view: BoardView, table: TableQuery, pair: SpecimenQuery) -> di
         "collecting": collecting,
         "waiting": sort_rows(unvoted or view.ranked, "name") if collecting else [],
         "is_styled": shown.query.style,
+        "is_under_review": any(Findings.of(each).is_under_review for each in view.snapshots),
         "share": share_board(view, says=says),
         "stays_at": view.address("board", **table.parameters(q="")),
         "notes": [] if shown.query.style else _notes(view, findings, names),
@@ -102,7 +103,11 @@ def _story_context(
         story = wording.style_story(view.ranked, shown.ranked, matters)
     elif lead and not collecting:
         styled = control_style(replace(view, query=other))
-        matters = styled.query.style and wording.style_matters(Findings.of(snapshot))
+        matters = (
+            not lead.is_under_review
+            and styled.query.style
+            and wording.style_matters(Findings.of(snapshot))
+        )
         story = wording.story(lead, view.ranked, reasons, styled.ranked if matters else [])
     return {
         "lead": lead,

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import ANONYMOUS, Actor, actor_of
 from arena.language import translated
-from arena.models import Candidate
+from arena.models import Arena, Candidate
 from arena.permissions import listed_arenas
 from arena.services.candidates import with_ballots
 from arena.site import sign_up_rule
@@ -33,7 +33,8 @@ MOST_NEWS = 5
 @dataclass(frozen=True)
 class Card:
     """An arena with the snapshots of its boards, and the `top` of the first board with enough
-    votes; `demo` is a notice if those votes come from a script."""
+    votes; `demo` is a notice if those votes come from a script. `can_vote`: whether
+    this reader may vote in it, signed in where that is asked."""
 
     arena: Any
     people: Snapshot | None
@@ -41,6 +42,7 @@ class Card:
     juries: Snapshot | None
     top: Sequence[Standing] = ()
     demo: str = ""
+    can_vote: bool = False
 
     @property
     def shown(self) -> Snapshot | None:
@@ -51,6 +53,10 @@ class Card:
     @property
     def collecting(self) -> wording.Collecting | None:
         return wording.collecting(self.shown)
+
+    @property
+    def is_under_review(self) -> bool:
+        return Findings.of(self.shown).is_under_review
 
     @property
     def has_leader(self) -> bool:
@@ -76,7 +82,7 @@ class News:
 
 def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
     """One card per arena that is listed for `actor`, newest first, but those without votes that
-    nobody can vote in yet last; five queries at most.
+    nobody can vote in yet last; six queries at most.
     """
     arenas = list(with_ballots(listed_arenas(actor)).order_by("-pk"))
     ids = [arena.pk for arena in arenas]
@@ -85,11 +91,12 @@ def list_cards(actor: Actor = ANONYMOUS) -> list[Card]:
         (snapshot.board.arena_id, snapshot.board.raters): snapshot
         for snapshot in current.select_related("board")
     }
-    tops = _find_tops(ids)
+    tops, own = _find_tops(ids), set(actor.teams_seen().values_list("pk", flat=True))
     cards = []
     for arena in arenas:
         people, judges, juries = (snapshots.get((arena.pk, raters)) for raters in Raters.values)
-        card = Card(arena, people, judges, juries)
+        is_for_reader = arena.voters != Arena.Voters.MEMBERS or arena.team_id in own
+        card = Card(arena, people, judges, juries, can_vote=arena.has_texts and is_for_reader)
         if card.shown and not card.shown.lacks_votes:
             card = replace(card, top=tops.get(card.shown.pk, []))
         cards.append(card)
@@ -146,7 +153,7 @@ def list_news(arenas: Sequence[Any]) -> list[News]:
 def home_context(actor: Actor) -> dict[str, Any]:
     """The context of `ranking/index.html`."""
     cards = list_cards(actor)
-    open_cards = [card for card in cards if card.arena.has_texts]
+    open_cards = [card for card in cards if card.can_vote]
     return {
         "cards": cards,
         "sample": next((card.arena for card in cards if card.arena.is_sample), None),

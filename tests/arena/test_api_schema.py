@@ -16,6 +16,7 @@ from django.utils import timezone
 from arena.api.prompts import ROW
 from arena.models import Notice, Prompt
 from arena.services.deliveries import delivery_body
+from arena.services.holds import UNDER_REVIEW
 from arena.services.webhooks import TEST
 from arena.webhooks.signatures import sign
 from judges.services.decisions import KNOWN
@@ -177,7 +178,7 @@ def test_webhooks_are_described_as_they_are_sent(api_schema: Any) -> None:
     notice = Notice(pk=71, kind="webhook.test", sentence="A test.", created_at=timezone.now())
     notice.team = make_team()
     sent = json.loads(delivery_body(notice))
-    assert set(api_schema["webhooks"]) == {KNOWN, HEAD_NOTICE, TEST}
+    assert set(api_schema["webhooks"]) == {KNOWN, HEAD_NOTICE, UNDER_REVIEW, TEST}
     for kind, webhook in api_schema["webhooks"].items():
         body = webhook["post"]["requestBody"]["content"]["application/json"]
         assert set(body["example"]) == set(body["schema"]["required"]) >= set(sent), kind

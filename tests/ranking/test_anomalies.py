@@ -12,8 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI
-from arena.models import Arena, AuditEntry, Comparison, Hold, Rater, Vote
+from arena.models import Arena, AuditEntry, Comparison, Hold, Notice, Rater, Review, Vote
 from arena.services import holds
+from ranking import health
+from ranking.models import ArenaRefresh
 from ranking.services import anomalies
 from ranking.services.votes import read_only
 from tests.factories import known, make_arena, make_person, make_team, make_vote, make_votes
@@ -46,6 +48,29 @@ def attacked(n_honest: int = HONEST, **fields: Any) -> tuple[Arena, Rater]:
     return arena, fan
 
 
+def led() -> tuple[Arena, list[Rater]]:
+    """An arena with a clear leader by 30 raters, and two more of one network for the last one."""
+    arena = make_arena(4, 60, team=make_team())
+    candidates, chance = list(arena.candidates.order_by("pk")), random.Random(4)
+    prompts = list(arena.prompts.order_by("pk"))
+    for number in range(30):
+        rows = []
+        for prompt in chance.sample(prompts, 20):
+            a, b = sorted(chance.sample(range(4), 2))
+            outcome = "left" if chance.random() < (0.6 if a else 0.85) else "right"
+            rows.append((candidates[a], candidates[b], outcome, prompt))
+        make_votes(arena, rows, network=f"home-{number}")
+    fans = [make_person(), make_person()]
+    for number, fan in enumerate(fans):
+        rows = [
+            (candidates[3], candidates[at % 2], "left", prompt)
+            for at, prompt in enumerate(prompts[number::2][:6])
+        ]
+        make_votes(arena, rows, fan, network="theirs")
+    Vote.objects.update(channel="browser")
+    return arena, fans
+
+
 def counts_of(arena: Arena) -> bytes:
     return read_only(arena, Vote.objects.live().filter(arena=arena)).pairs().pack()
 
@@ -66,9 +91,6 @@ def test_rigged_votes_are_held_count_nowhere_and_the_leaderboard_says_how_many()
     page = " ".join(Client().get(reverse("board", args=[arena.slug])).text.split())
     assert f"{RIGGED} votes not counted: {RIGGED} held for review." in page
     assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
-    assert anomalies.arenas_to_examine(now=NOW) == [arena.pk]
-    later = timezone.now() + timedelta(minutes=10)
-    assert anomalies.arenas_to_examine(now=later) == []
     held = AuditEntry.objects.get(action="held votes")
     assert (held.details["votes"], held.by) == (RIGGED, "a rule of the arena")
 
@@ -98,7 +120,242 @@ NOT_EXAMINED = [
 def test_few_raters_and_arenas_of_members_are_never_held(fields: dict[str, Any]) -> None:
     arena, _ = attacked(**fields)
     assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
-    assert len(anomalies.arenas_to_examine(now=NOW)) == ("n_honest" in fields)
+    others = Arena.objects.not_of_members()
+    assert arena.is_of_members == (arena not in others) == ("n_honest" not in fields)
+    assert Review.objects.count() == 0
+
+
+def test_votes_are_examined_once_however_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attack that was over before a worker was back was never examined."""
+    arena, _ = attacked()
+    publish(arena)
+    private = make_arena(2, 4, team=make_team(), visibility="private")
+    publish(private)
+    make_votes(private, [(*private.candidates.order_by("pk"), "left", None)])
+    Vote.objects.update(channel="browser", cast_at=NOW - timedelta(days=2))
+    monkeypatch.setattr(anomalies, "NEW", 100)
+    read = []
+    while arena.pk in anomalies.arenas_to_examine():
+        assert anomalies.arenas_to_examine() == [arena.pk]
+        anomalies.examine(arena_id=arena.pk, now=NOW)
+        read.append(ArenaRefresh.objects.get(arena=arena).examined_vote_id)
+    newest = Vote.objects.filter(arena=arena).order_by("pk").values_list("pk", flat=True)
+    assert read == [newest[99], newest[199], newest[279]]
+    assert Hold.objects.exists()
+    first, *_, last = arena.candidates.order_by("pk")
+    make_votes(arena, [(first, last, "left", None)])
+    Vote.objects.update(channel="browser")
+    assert anomalies.arenas_to_examine() == [arena.pk]
+
+
+def test_votes_that_are_not_tested_are_passed_over_once() -> None:
+    """Every minute, an arena's judges' votes and those of its files were looked through again."""
+    arena, _ = attacked()
+    publish(arena)
+    Vote.objects.filter(arena=arena).update(channel="file")
+    assert anomalies.arenas_to_examine() == [arena.pk]
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    newest = Vote.objects.filter(arena=arena).latest("pk").pk
+    assert ArenaRefresh.objects.get(arena=arena).examined_vote_id == newest
+    assert anomalies.arenas_to_examine() == []
+
+
+def bought(n_networks: int = 10, each: int = 4, **fields: Any) -> Arena:
+    """An arena whose votes all came from cookies of a few networks, for the candidate that is the
+    last one in a file."""
+    arena = make_arena(5, 40, team=make_team(), **fields)
+    candidates, prompts = list(arena.candidates.order_by("pk")), list(arena.prompts.order_by("pk"))
+    for number in range(n_networks * each):
+        rows = []
+        for at in range(5):
+            pair = [candidates[4], candidates[(number + at) % 4]]
+            left, right = pair if at % 2 else pair[::-1]
+            prompt = prompts[(number * 5 + at) % 40]
+            rows.append((left, right, "left" if at % 2 else "right", prompt))
+        make_votes(arena, rows, network=f"net-{number % n_networks}")
+    Vote.objects.filter(arena=arena).update(channel="browser")
+    return arena
+
+
+def test_where_all_are_rigged_the_votes_are_held_and_under_review(admin_client: Client) -> None:
+    """Evidence of e^53 held nothing, because there were no honest raters, and nobody was told."""
+    arena = bought()
+    assert publish(arena).findings["claimed_leader"] is not None
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    review = Review.objects.get()
+    target = arena.candidates.latest("pk")
+    assert (review.candidate, review.loses, len(review.suspects)) == (target, False, 40)
+    assert Vote.objects.filter(uncounted="held").count() == 200
+    assert Notice.objects.get().kind == "votes.review"
+    assert f"under review in {arena.slug}" in " ".join(health.check_health(NOW).findings)
+    figures = admin_client.get("/metrics").text
+    assert "ringside_reviews 1.0" in figures
+    assert f"ringside_holds {Hold.objects.open().count()}.0" in figures
+    assert Hold.objects.open().exists()
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert (Review.objects.count(), Notice.objects.count()) == (1, 1)
+
+
+def test_a_group_that_nobody_may_hold_still_flags_the_leaderboard(
+    monkeypatch: pytest.MonkeyPatch, admin_client: Client
+) -> None:
+    monkeypatch.setattr("ranking.stats.anomalies.SURE", 1.1)
+    monkeypatch.setattr("ranking.stats.anomalies.LEAST_VOTES", 1000)
+    arena = bought()
+    page = reverse("board", args=[arena.slug])
+    assert publish(arena).findings["leader"] is None  # few networks carry it
+    assert "Provisional: few networks carry this lead." in Client().get(page).text
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert not Hold.objects.exists()
+    snapshot = publish(arena)
+    assert (snapshot.n_votes, snapshot.findings["is_under_review"]) == (200, True)
+    text = Client().get(page).text
+    assert "<strong>Votes under review.</strong>" in text
+    assert "No leader while votes are under review." in text
+    assert "clear leader" not in text
+    assert "Votes under review." in Client().get(reverse("index")).text
+    board = Client().get(reverse("board_json", args=[arena.slug])).json()
+    assert board["findings"]["is_under_review"] is True
+    for review in Review.objects.all():
+        fields = {"review": review, "by": CLI, "reason": "a class", "now": NOW}
+        with pytest.raises(holds.HoldError, match="none of its raters certainly does"):
+            holds.close_review(are_rigged=True, **fields)
+        address = reverse("admin:arena_review_change", args=[review.pk])
+        shown = admin_client.post(address, {"decision": "void", "reason": "we asked them"}).text
+        assert "none of its raters certainly does" in shown
+        assert 'value="we asked them"' in shown
+        holds.close_review(are_rigged=False, **fields)
+    ArenaRefresh.objects.update(examined_vote_id=0)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert not Review.objects.open().exists()
+
+
+def test_a_group_that_could_not_have_made_the_leader_does_not_unname_it() -> None:
+    """Twelve votes for the last candidate, all of them held, took the leader off the page."""
+    arena, _ = led()
+    best, *_, last = arena.candidates.order_by("pk")
+    assert publish(arena).findings["leader"] == best.pk
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert Vote.objects.filter(uncounted="held").count() == 12
+    review, snapshot = Review.objects.get(), publish(arena)
+    assert (review.candidate, review.loses) == (last, False)
+    assert (snapshot.findings["leader"], snapshot.findings["is_under_review"]) == (best.pk, True)
+    page = Client().get(reverse("board", args=[arena.slug])).text
+    assert "<strong>Votes under review.</strong>" in page
+    assert f"{best} is the clear leader." in page
+    assert f"{best} is the clear leader." in Client().get(reverse("index")).text
+
+
+GROUPS = [
+    (0, False, "few", None),
+    (0, True, "few", 0),
+    (1, True, "few", 0),
+    (3, False, "most", None),
+]
+
+
+@pytest.mark.parametrize(("moved", "loses", "who", "leader"), GROUPS)
+def test_a_leader_under_review_is_first_without_the_group_and_not_by_its_favour(
+    moved: int, loses: bool, who: str, leader: int | None
+) -> None:
+    arena, fans = led()
+    candidates = list(arena.candidates.order_by("pk"))
+    others = Rater.objects.exclude(pk__in=[fan.pk for fan in fans]).order_by("pk")
+    # Without those who let it win, the leader is not first.
+    fond = Vote.objects.filter(comparison__left=candidates[0], outcome="left").values("rater")
+    suspects = others.filter(pk__in=fond) if who == "most" else Rater.objects.filter(votes=None)
+    holds.open_review(
+        candidate=candidates[moved],
+        loses=loses,
+        test="board",
+        group=[rater.pk for rater in suspects],
+        evidence={"e_value": 1e6, "n": 9, "k": 9, "raters": 2},
+        suspects=[rater.pk for rater in suspects],
+        has_verified=False,
+        last_vote_id=Vote.objects.latest("pk").pk,
+        now=NOW,
+    )
+    named = publish(arena).findings["leader"]
+    assert named == (None if leader is None else candidates[leader].pk)
+
+
+@pytest.mark.parametrize("are_rigged", [True, False])
+def test_an_operator_decides_on_a_review(admin_client: Client, are_rigged: bool) -> None:
+    arena = bought()
+    publish(arena)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    review = Review.objects.get()
+    address = reverse("admin:arena_review_change", args=[review.pk])
+    text = admin_client.get(address).text
+    assert "candidate-4 won 200 of 200 votes" in text
+    admin_client.post(address, {"decision": "void", "reason": ""})
+    assert Review.objects.open().exists()
+    decision = "void" if are_rigged else "release"
+    admin_client.post(address, {"decision": decision, "reason": "we asked them"})
+    review.refresh_from_db()
+    assert (review.closed_at is not None, review.reason) == (True, "we asked them")
+    assert not Hold.objects.open().exists()
+    live = Vote.objects.live().filter(arena=arena)
+    assert live.count() == (0 if are_rigged else 200)
+    assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
+    assert not Review.objects.open().exists()
+    assert publish(arena).findings["is_under_review"] is False
+
+
+@pytest.mark.parametrize("are_rigged", [True, False])
+def test_whoever_is_not_decided_on_is_examined_further(are_rigged: bool) -> None:
+    arena, fans = led()
+    others = set(Vote.objects.exclude(rater__in=fans).values_list("pk", flat=True))
+    review = holds.open_review(
+        candidate=arena.candidates.latest("pk"),
+        loses=False,
+        test="board",
+        evidence={"e_value": 1e6, "n": 12, "k": 12, "raters": 2},
+        group=[rater.pk for rater in Rater.objects.all()],
+        suspects=[fan.pk for fan in fans],
+        has_verified=False,
+        last_vote_id=Vote.objects.latest("pk").pk,
+        now=NOW,
+    )
+    holds.close_review(review=review, are_rigged=are_rigged, by=CLI, reason="a class", now=NOW)
+    assert set(anomalies.read(arena).pk.tolist()) == others
+
+
+def test_verified_people_s_leaderboard_is_shown_first_while_votes_are_under_review() -> None:
+    arena = bought()
+    candidates, chance = list(arena.candidates.order_by("pk")), random.Random(2)
+    for number in range(30):
+        rows = []
+        for prompt in arena.prompts.order_by("pk")[:8]:
+            a, b = sorted(chance.sample(range(5), 2))
+            outcome = "left" if chance.random() < 0.65 else "right"
+            rows.append((candidates[a], candidates[b], outcome, prompt))
+        make_votes(arena, rows, verified=True, network=f"home-{number}")
+    Vote.objects.update(channel="browser")
+    publish(arena)
+    page = reverse("board", args=[arena.slug])
+    assert "Only votes by verified people count here" not in Client().get(page).text
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert Review.objects.get().has_verified is False
+    publish(arena)
+    text = Client().get(page).text
+    assert "Only votes by verified people count here" in text
+    assert "<strong>Votes under review.</strong>" in text
+
+
+def test_the_database_refuses_a_second_open_review_and_one_closed_without_a_reason() -> None:
+    arena = make_arena(2, 2)
+    fields = {"arena": arena, "candidate": arena.candidates.first(), "loses": False}
+    fields |= {"test": "board", "evidence": {}, "group": [], "suspects": []}
+    fields["has_verified"] = False
+    fields |= {"last_vote_id": 1, "opened_at": NOW}
+    Review.objects.create(**fields)
+    for more, constraint in (
+        ({}, "review_one_open_per_candidate|arena_review.candidate_id"),
+        ({"closed_at": NOW}, "review_closed_with_a_reason"),
+    ):
+        with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
+            Review.objects.create(**fields | more)
 
 
 @pytest.mark.parametrize("channel", ["invited", "token"])

@@ -584,6 +584,10 @@ def test_it_can_be_quoted(client: Client, arena: Arena, published: Snapshot) -> 
     assert quoted in page
     assert "&amp;lt;" not in page
     assert 'href="/a/support/picture.png?raters=people"' in page
+    assert "leaderboard.html" in page
+    of_category = client.get("/a/support/?category=category-1").text
+    assert "votes on prompts in “category-1”, " in of_category
+    assert "leaderboard.html" not in of_category  # that file has the votes on all prompts
 
 
 def test_intervals_of_all_rows_share_one_scale(client: Client, long_arena: Arena) -> None:

@@ -10,7 +10,7 @@ from django.test import Client
 
 from arena.models import Arena, Candidate, Team
 from ranking.models import HomePage, Snapshot
-from tests.factories import make_arena, make_person, make_vote
+from tests.factories import make_arena, make_member, make_person, make_vote
 from tests.ranking.helpers import cast, publish, words
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +58,18 @@ def test_a_private_arena_is_on_no_other_persons_page(
     member.force_login(django_user_model.objects.create_user("ann"))
     assert member.get("/")["Cache-Control"] == "private, no-store"
     assert HomePage.objects.count() == 1
+
+
+def test_nobody_is_led_to_votes_that_only_members_may_cast(
+    client: Client, arena: Arena, published: Snapshot, django_user_model: Any
+) -> None:
+    arena.team, arena.voters = Team.objects.create(slug="acme", name="Acme"), "members"
+    arena.save()
+    client.force_login(django_user_model.objects.create_user("root", is_staff=True))
+    assert arena.name in client.get("/").text
+    assert "/a/support/vote/" not in client.get("/").text
+    client.force_login(make_member(arena.team).user)
+    assert "/a/support/vote/" in client.get("/").text
 
 
 def test_an_undisclosed_candidate_is_not_named_among_the_new(

@@ -41,9 +41,15 @@ HEAD: dict[str, Any] = NOTICE | {
     "sentence": "Search answers: link 412.",
     "head": {"number": 412, "digest": "9c1f", "key": "b7aa", "signature": "e02d"},
 }
+UNDER_REVIEW: dict[str, Any] = NOTICE | {
+    "type": "votes.review",
+    "sentence": "Search answers: votes on new-draft look rigged and are under review.",
+    "candidate": {"id": 17, "name": "new-draft"},
+}
 WEBHOOKS: dict[str, tuple[str, dict[str, Any]]] = {
     "decision.known": ("A candidate is better or worse than the baseline", DECIDED),
     "log.head": ("The newest link of an arena's vote log, once a day", HEAD),
+    "votes.review": ("A group of votes looks rigged; no leader is named", UNDER_REVIEW),
     "webhook.test": ("A test that a member requested", TESTED),
 }
 RECEIVED = (
