@@ -19,7 +19,9 @@ ENV PATH="/venv/bin:$PATH" PYTHONUNBUFFERED=1 RINGSIDE_HOME=/data TMPDIR=/data H
 # hadolint ignore=DL3008
 RUN apt-get update && apt-get install --yes --no-install-recommends postgresql-client-17 \
     && rm -rf /var/lib/apt/lists/*
-RUN useradd --system --uid 10001 --create-home --home-dir /data ringside
+# A volume that is mounted at the folder of exports gets its owner.
+RUN useradd --system --uid 10001 --create-home --home-dir /data ringside \
+    && install --directory --owner=10001 --group=ringside --mode=700 /data/exports
 WORKDIR /app
 COPY --from=build /venv /venv
 COPY --from=build /app /app

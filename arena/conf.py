@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal, InvalidOperation
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -95,6 +96,31 @@ def broker_url(env: Env, default: str) -> str:
     if url.partition("://")[0] not in BROKERS:
         raise ImproperlyConfigured("CELERY_BROKER_URL must begin with redis:// or filesystem://.")
     return url
+
+
+def exports_storage(env: Env, home: Path) -> dict[str, Any]:
+    """Return Django's settings for the storage of exports: by default, a folder in `home`."""
+    #: EXPORTS_STORAGE (`django.core.files.storage.FileSystemStorage`): the class of Django's
+    #: storages that keeps exports, such as `storages.backends.s3.S3Storage` of django-storages,
+    #: which you install beside Ringside
+    #: EXPORTS_OPTIONS (`{"location": "exports"}` in `RINGSIDE_HOME`): its options as a JSON object,
+    #: such as `{"bucket_name": "exports"}`; web servers and workers need the same
+    in_folder = "django.core.files.storage.FileSystemStorage"
+    options = env.json("EXPORTS_OPTIONS", {})
+    if not isinstance(options, dict):
+        raise ImproperlyConfigured("EXPORTS_OPTIONS must be a JSON object.")
+    backend = env.str("EXPORTS_STORAGE", in_folder)
+    module = backend.rpartition(".")[0]
+    try:
+        is_installed = bool(module) and find_spec(module) is not None
+    except ModuleNotFoundError:
+        is_installed = False
+    if not is_installed:
+        raise ImproperlyConfigured(f"EXPORTS_STORAGE: {backend} is not installed.")
+    if backend == in_folder:
+        private = {"file_permissions_mode": 0o600, "directory_permissions_mode": 0o700}
+        options = {"location": str(home / "exports")} | private | options
+    return {"BACKEND": backend, "OPTIONS": options}
 
 
 def secret_key(env: Env, home: Path, *, required: bool) -> str:

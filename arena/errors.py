@@ -1,8 +1,11 @@
 """The base of the errors that services raise, and of those about one field of a model."""
 
+import errno
+import os
 from collections.abc import Mapping
 from typing import Any
 
+from django.db import OperationalError
 from django.db.models import Model
 
 from arena.models.fields import clean_field, name_in_messages
@@ -26,6 +29,13 @@ class ServiceError(Exception):
 
 class BusyError(ServiceError):
     """Somebody does the same at this moment: it can be tried again soon."""
+
+
+def is_disk_full(error: BaseException | None) -> bool:
+    """Whether a file, SQLite or PostgreSQL could not be written for want of room."""
+    if isinstance(error, OperationalError):
+        return "disk is full" in str(error) or os.strerror(errno.ENOSPC) in str(error)
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def checked_fields(

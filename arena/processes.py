@@ -23,7 +23,8 @@ PROGRAMS = {
         # As root, as in a container where somebody tries this, it would warn at each start.
         *("-W", "ignore:You're running the worker with superuser", "-m"),
         *("celery", "-A", "arena", "--quiet", "worker", "--pool=threads", "--concurrency=36"),
-        *("--queues=fits,calls", "--beat", "--scheduler=arena.celery:Scheduler"),
+        *("--queues=fits,large-fits,sweeps,calls,exports", "--beat"),
+        "--scheduler=arena.celery:Scheduler",
         *("--without-gossip", "--without-mingle", "--without-heartbeat", "--loglevel=WARNING"),
     ],
 }

@@ -65,6 +65,7 @@ with stop_on_bad_value():
     #: DATABASE_POOL (16): connections to PostgreSQL that each process keeps at most
     DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
     CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
+    EXPORTS = conf.exports_storage(env, HOME)
     MODEL_ENDPOINTS = read_endpoints(env)
     ACCOUNTS = read_accounts(env)
     NOTICES = read_notices(env, production=PRODUCTION, hosts=ALLOWED_HOSTS, host=HOST, port=PORT)
@@ -149,6 +150,7 @@ CELERY_WORKER_REDIRECT_STDOUTS = False
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ROUTES = {
+    "ranking.tasks.*_exports": {"queue": "exports"},
     "judges.tasks.*": {"queue": "calls"},
     "arena.tasks.make_calls": {"queue": "calls"},
     "arena.tasks.sweep_calls": {"queue": "calls"},
@@ -174,6 +176,8 @@ else:
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
     "ranking.tasks.examine_votes": 60.0,
+    "ranking.tasks.sweep_exports": 2.0,
+    "ranking.tasks.delete_old_exports": 60.0,
     "arena.tasks.reconcile_runs": 5.0,
     "arena.tasks.sweep_calls": 5.0,
     "arena.tasks.sweep_live": 5.0,
@@ -291,11 +295,15 @@ STATICFILES_FINDERS = [
 ]
 WHITENOISE_USE_FINDERS = not PRODUCTION
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
-if PRODUCTION:
-    STORAGES = {
-        "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-        "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
-    }
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        if PRODUCTION
+        else "django.contrib.staticfiles.storage.StaticFilesStorage"
+    },
+    "exports": EXPORTS,
+}
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -6,6 +6,8 @@ import ("import") or the end of an order that hid names ("order").
 because no vote tells a sweep of it.
 `arena_created(arena_id)`: an arena was created.
 `answers_changed(arena_id)`: answers were added, so statistics about them may be outdated.
+`forgetting(arena_id)`: a rater of the arena is about to be forgotten; sent within the transaction,
+before a vote is locked, as whoever appends to the log locks in this order.
 `run_cancelled(run_id, now)`: sent within the transaction that cancels a run, before its row is
 locked: whatever waits in the run is closed with it.
 """
@@ -19,6 +21,7 @@ votes_changed = Signal()
 trust_changed = Signal()
 arena_created = Signal()
 answers_changed = Signal()
+forgetting = Signal()
 run_cancelled = Signal()
 
 

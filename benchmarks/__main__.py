@@ -35,6 +35,7 @@ def on_sqlite(*command: str, **settings: str) -> int:
             "RINGSIDE_HOME": home,
             "SECRET_KEY": "benchmarks-only-" + "k" * 50,
             "VOTES_PER_MINUTE": NO_LIMIT,
+            "NAMES_PER_HOUR": NO_LIMIT,
             "NEW_RATERS_PER_HOUR": NO_LIMIT,
             "LOG_LEVEL": "ERROR",
             **settings,
@@ -56,10 +57,15 @@ def boards() -> int:
     return max(on_fresh_database("measure_boards"), on_sqlite("measure_boards"))
 
 
+def exports() -> int:
+    return on_fresh_database("measure_exports")
+
+
 PARTS: dict[str, Callable[[], int]] = {
     "requests": requests,
     "clients": clients,
     "boards": boards,
+    "exports": exports,
 }
 
 

@@ -23,13 +23,17 @@ def label_handler() -> Any:
     return import_module("judges.services.label_runs").LabelRunHandler()
 
 
+def judge_export_kinds() -> Any:
+    return import_module("judges.exports").KINDS
+
+
 class JudgesConfig(AppConfig):
     name = "judges"
     verbose_name = "Judges: LLMs that vote"
 
     def ready(self) -> None:
         """Register judge runs, follow cancellations, and mark scripted raters: their votes disclose
-        no candidates, and leaderboards warn about them.
+        no candidates, and leaderboards warn about them. Add what judges export.
         """
         engine = import_module("arena.services.runs")
         engine.HANDLERS["judge"] = judge_handler
@@ -39,6 +43,7 @@ class JudgesConfig(AppConfig):
         scripted = import_module("judges.models.judges").SCRIPTED
         disclosure = import_module("arena.services.candidates")
         disclosure.ignore_raters(Q(epoch__judge__endpoint=scripted))
+        import_module("ranking.exports").OTHER_KINDS.append(judge_export_kinds)
         import_module("ranking.scripted_raters").register_scripted_raters(
             Q(epoch__judge__endpoint=scripted) | Q(epoch__judge__members__endpoint=scripted)
         )

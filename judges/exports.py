@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Max, Q, QuerySet
 
-from arena.actors import Actor
+from arena.actors import Actor, TeamPermission
 from arena.calls.models import Call
 from arena.models import Arena, Prompt, Rater, Response
 from arena.permissions import FieldVisibility
@@ -38,7 +38,7 @@ from judges.permissions import can_read_rubric
 from judges.services.rubrics import rubric_of_judge
 from judges.services.subjects import read_subject
 from ranking.exported_votes import assistant
-from ranking.exports import Export
+from ranking.exports import Export, kinds_of
 from ranking.preferences import Votes, count_preferences, readable_prompts
 from ranking.streamed_files import Row
 
@@ -358,3 +358,21 @@ EXPORTS = {
     "judge-pairs": Export(PAIRS, verdict_pairs),
     "preference-collection": Export(COLLECTION, preference_collection),
 }
+
+
+def judgements_in(arena: Arena) -> QuerySet[Judgement]:
+    return Judgement.objects.filter(run__arena=arena).order_by()
+
+
+def last_settled(arena: Arena) -> str:
+    """Judgements without a vote change these files, too."""
+    return str(judgements_in(arena).aggregate(last=Max("settled_at"))["last"])
+
+
+KINDS = kinds_of(
+    EXPORTS,
+    reads=lambda arena: [judgements_in(arena)],
+    passes=0,
+    permission=TeamPermission.READ,
+    state=last_settled,
+)

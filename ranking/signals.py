@@ -11,6 +11,7 @@ import atexit
 import logging
 import threading
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from celery import current_app
@@ -23,10 +24,16 @@ from django.dispatch import receiver
 from kombu.exceptions import OperationalError
 
 from arena.models import Arena, Candidate, SiteSettings, Team
-from arena.signals import answers_changed, arena_created, trust_changed, votes_changed
+from arena.signals import (
+    answers_changed,
+    arena_created,
+    forgetting,
+    trust_changed,
+    votes_changed,
+)
 from ranking import health
-from ranking.models import Board, HomePage
-from ranking.services import leases
+from ranking.models import Board, ExportFile, HomePage
+from ranking.services import exports, leases
 
 logger = logging.getLogger(__name__)
 
@@ -96,13 +103,27 @@ schedule_refresh = DebouncedTask(_send).schedule
 
 @receiver(votes_changed)
 def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
-    """Schedule a refresh; reveals and voids change older votes, so they mark it stale.
+    """Schedule a refresh; reveals and voids change older votes, so they mark it stale, and end
+    exports.
 
     A new vote needs no mark, because the sweep finds its id: voting writes nothing here.
     """
     if reason != "vote":
         leases.mark_stale(arena_id=arena_id)
+        exports.advance(arena_id=arena_id)
     schedule_refresh(arena_id)
+
+
+@receiver(forgetting)
+def end_exports(arena_id: int, **_: Any) -> None:
+    """End exports in the transaction that forgets: not even a kill may leave one behind."""
+    exports.advance(arena_id=arena_id)
+
+
+@receiver(post_delete, sender=ExportFile)
+def delete_stored_file(instance: ExportFile, **_: Any) -> None:
+    if instance.stored_as:
+        transaction.on_commit(partial(exports.storage().delete, instance.stored_as), robust=True)
 
 
 @receiver(trust_changed)
@@ -129,6 +150,7 @@ def drop_pages_of_arena(instance: Arena, created: bool, **_: Any) -> None:
     """Drop pages that show the arena's settings; scores depend on some of them."""
     if not created:
         leases.drop_pages(arena_id=instance.pk, is_stale=True)
+        exports.advance(arena_id=instance.pk)
 
 
 @receiver(post_save, sender=Team)
@@ -146,6 +168,7 @@ def drop_pages_of_team(
 @receiver([post_save, post_delete], sender=Candidate)
 def drop_pages_of_candidate(instance: Candidate, **_: Any) -> None:
     leases.drop_pages(arena_id=instance.arena_id, is_stale=True)
+    exports.advance(arena_id=instance.arena_id)
 
 
 @receiver([post_save, post_delete], sender=Board)

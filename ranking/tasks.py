@@ -1,13 +1,15 @@
-"""Celery tasks: refreshes of boards, and the sweep that finds what was missed."""
+"""Celery tasks: refreshes of boards, exports, and the sweeps that find what was missed."""
 
 import ctypes
+from threading import Lock
 from time import monotonic
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from ranking.models import ArenaRefresh
-from ranking.services import anomalies, leases, refresh
+from ranking.services import anomalies, exports, leases, refresh
 from ranking.services import elo as elo_service
 from ranking.views import pictures
 
@@ -53,3 +55,31 @@ def examine_votes() -> None:
     """Test votes that were never tested, and hold those that look rigged."""
     for arena_id in anomalies.arenas_to_examine():
         anomalies.examine(arena_id=arena_id, now=timezone.now())
+
+
+_building = Lock()
+
+
+@shared_task
+def build_exports() -> None:
+    """Build the exports that wait; one thread of a process does, as fits need the others."""
+    if not _building.acquire(blocking=False):
+        return
+    try:
+        exports.build_waiting()
+    finally:
+        _building.release()
+    give_back_memory()
+
+
+@shared_task
+def sweep_exports() -> None:
+    """Wake a worker for exports that wait, or that a killed worker has left."""
+    if exports.has_waiting(timezone.now()):
+        # While a worker is at it, messages must not pile up.
+        build_exports.apply_async(expires=settings.SWEEPS[sweep_exports.name])
+
+
+@shared_task
+def delete_old_exports() -> None:
+    exports.delete_old(timezone.now())

@@ -20,6 +20,7 @@ from ranking.views import (
     comparisons,
     crawlers,
     embeds,
+    exports,
     health,
     history,
     home,
@@ -43,6 +44,7 @@ page_urls = [
     path("a/<slug:slug>/categories/", moved_to("board", columns="categories"), name="categories"),
     path("a/<slug:slug>/price/", price.price, name="price"),
     path("a/<slug:slug>/entries/", moved_to("about", "entries"), name="entries"),
+    path("a/<slug:slug>/exports/files/", exports.export_files, name="export_files"),
     path("a/<slug:slug>/exports/", moved_to("about", "exports"), name="exports"),
     path("a/<slug:slug>/methodology/", moved_to("about"), name="methodology"),
     path("a/<slug:slug>/candidates/<int:pk>/", candidates.candidate, name="candidate"),
@@ -98,7 +100,8 @@ api_urls = [
     ),
     endpoint(f"{ARENA}exports/dpo.jsonl", api_exports.Preferences, "api_export_dpo"),
     endpoint(f"{ARENA}exports/arena.zip", api_exports.WholeArena, "api_export_arena"),
-    endpoint(f"{ARENA}exports/<export_file:file>", api_exports.ExportFile, "api_export_file"),
+    endpoint(f"{ARENA}exports/<export_file:file>", api_exports.OtherFile, "api_export_file"),
+    endpoint(f"{ARENA}exports/files/<uuid:key>", api_exports.ExportedFile, "api_exported_file"),
     endpoint(
         f"{ARENA}prompt-exports/<prompt_set:file>", api_exports.PromptSet, "api_export_prompts"
     ),

@@ -16,7 +16,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from threading import BoundedSemaphore
 from typing import Any
 from uuid import uuid4
 
@@ -176,15 +175,6 @@ def _delete_all(style: object, tables: list[str], **_: object) -> list[str]:
     """What empties the tables after a test with transactions of its own: TRUNCATE, which makes
     each table's files anew, takes as long as creating the database."""
     return [f'DELETE FROM "{table}"' for table in tables]
-
-
-@pytest.fixture(autouse=True)
-def free_exports(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
-    """Files that other tests left unread take no place among those that are built at a time."""
-    if _touches_database(request.node):
-        from arena.services import exports
-
-        monkeypatch.setattr(exports, "PLACES", BoundedSemaphore(exports.AT_ONCE))
 
 
 @pytest.fixture(autouse=True)

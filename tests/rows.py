@@ -23,10 +23,10 @@ def written_once(name: str, write: Callable[[], Written]) -> Written:
     if connection.vendor != "sqlite":
         return write()
     connection.ensure_connection()
-    before = _all_rows()
+    before = all_rows()
     state = name, hash(tuple((table, *rows.values()) for table, rows in before.items()))
     if state not in _written:
-        made, after = write(), _all_rows()
+        made, after = write(), all_rows()
         assert all(rows.keys() <= after.get(table, {}).keys() for table, rows in before.items())
         _written[state] = type(made), made.pk, _difference(before, after)
         return made
@@ -51,7 +51,7 @@ def _difference(before: Tables, after: Tables) -> Tables:
     return difference
 
 
-def _all_rows() -> Tables:
+def all_rows() -> Tables:
     """The rows of every table that has any, by row id."""
     found = {}
     for table, select in _selects().items():

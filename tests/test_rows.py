@@ -25,7 +25,7 @@ def test_copies_are_the_same_and_another_state_is_written_anew(
     for _ in range(2):
         with transaction.atomic():
             made = rows.written_once("two arenas", write)
-            seen.append((made, rows._all_rows()))
+            seen.append((made, rows.all_rows()))
             transaction.set_rollback(True)
     assert len(written) == 1
     assert seen[0] == seen[1]

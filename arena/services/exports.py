@@ -12,13 +12,9 @@ import shutil
 import tempfile
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from contextlib import closing
-from io import FileIO
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from threading import BoundedSemaphore
 from typing import Any
-from weakref import finalize
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from django.db.models import F, Prefetch, QuerySet
@@ -44,37 +40,23 @@ REASONS = {side: name for name, side in REASONS_IN_FILES.items()}
 _NUMBERED = re.compile(r"rater-(\d{1,15})", re.ASCII)
 # Matching one character before the @ is enough, and keeps the time linear.
 _EMAIL = re.compile(r"[^@\s]@[^@\s]+\.[^@\s]")
-AT_ONCE = 2  # exports in this process
-PLACES = BoundedSemaphore(AT_ONCE)
-RETRY_AFTER = 60  # seconds
 Line = dict[str, Any]
+Tick = Callable[[int], object]
 
 
 class ExportError(Exception):
     """An export that was not made; the message is a sentence for people."""
 
 
-class TooManyExportsError(Exception):
-    """This process builds as many exports as it may; try again after `RETRY_AFTER`."""
+def unheard(lines: int) -> None:
+    """The tick of an export whose progress nobody follows."""
 
 
-class ExportPlace:
-    """The right to build an export in this process, until `close` or until nobody holds it.
-
-    Exports take seconds of CPU each: without a limit a dozen of them leave none for pages. There
-    is no queue, because whoever waits in it would hold a thread that pages need.
-    """
-
-    def __init__(self) -> None:
-        if not PLACES.acquire(blocking=False):
-            raise TooManyExportsError("Two exports are being built already. Try again in a minute.")
-        # Not a plain release: a server may close an answer twice, or drop it without closing.
-        self.close = finalize(self, PLACES.release)
-
-
-def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict[str, int]:
+def export_arena(
+    *, arena: Arena, target: Path, overwrite: bool = False, tick: Tick = unheard
+) -> dict[str, int]:
     """Write `arena` into the folder `target`, or the file if that ends in .zip; return how many
-    lines each file has.
+    lines each file has. `tick` is told of every line.
 
     Files without lines are left out. A file appears complete or not at all. With `overwrite` the
     files of an earlier export are replaced, and everything else in the folder stays.
@@ -91,7 +73,7 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        counts = _write_all(arena, draft)
+        counts = _write_all(arena, draft, tick)
         if not counts:
             raise ExportError(f"The arena {arena.slug} is empty: there is nothing to export.")
         if is_zip:
@@ -103,21 +85,6 @@ def export_arena(*, arena: Arena, target: Path, overwrite: bool = False) -> dict
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return counts
-
-
-class ArchiveFile(FileIO):
-    """A file that leaves the disk once it is closed, or once nobody holds it."""
-
-    def __del__(self) -> None:
-        self.close()
-
-
-def open_archive(arena: Arena) -> ArchiveFile:
-    """The arena as an open zip file. Raises ExportError and TooManyExportsError."""
-    with closing(ExportPlace()), tempfile.TemporaryDirectory(prefix="export-") as folder:
-        target = Path(folder) / "arena.zip"
-        export_arena(arena=arena, target=target)
-        return ArchiveFile(target)
 
 
 def _pack(folder: Path, target: Path) -> None:
@@ -144,7 +111,7 @@ def _put_in_place(draft: Path, folder: Path) -> None:
             (folder / name).unlink(missing_ok=True)
 
 
-def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
+def _write_all(arena: Arena, draft: Path, tick: Tick) -> dict[str, int]:
     names = candidate_names(arena)
     # Votes first, so that everything they name still exists when the other files are written.
     lines = {
@@ -153,7 +120,7 @@ def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
         "candidates.jsonl": candidates(arena, names),
         "responses.jsonl": responses(arena, names),
     }
-    counts = {name: _write(draft / name, content) for name, content in lines.items()}
+    counts = {name: _write(draft / name, content, tick) for name, content in lines.items()}
     facts = {"ringside": EXPORT_VERSION} | {name: getattr(arena, name) for name in Arena.SETTINGS}
     if checks := [check.fields for check in ordered_checks().filter(arena=arena, prompt=None)]:
         facts["checks"] = checks
@@ -162,11 +129,12 @@ def _write_all(arena: Arena, draft: Path) -> dict[str, int]:
     return {name: counts[name] for name in FILES if counts[name]}
 
 
-def _write(path: Path, lines: Iterable[Line]) -> int:
+def _write(path: Path, lines: Iterable[Line], tick: Tick) -> int:
     count = 0
     with path.open("w", encoding="utf-8") as stream:
         for count, line in enumerate(lines, start=1):  # noqa: B007  (the last one is returned)
             stream.write(json.dumps(line, ensure_ascii=False) + "\n")
+            tick(1)
     if not count:
         path.unlink()
     return count

@@ -37,7 +37,7 @@ from arena.permissions import visible_arenas
 from arena.services.invitations import revoke_invitations_of
 from arena.services.live import delete_texts
 from arena.services.webhooks import requested_test
-from arena.signals import announce, votes_changed
+from arena.signals import announce, forgetting, votes_changed
 from arena.validation import join_names, numbered
 
 # Audit entries whose subject is a member's name.
@@ -136,6 +136,9 @@ def forget_rater(*, rater: Rater, now: datetime) -> int:
 
 def _forget_rater(rater: Rater, now: datetime) -> None:
     """Detach the rater from account and name; delete what they wrote in their own words."""
+    arenas = list(rater.votes.order_by("arena").values_list("arena", flat=True).distinct())
+    for arena_id in arenas:
+        forgetting.send(sender=None, arena_id=arena_id)
     # The name of a file's rater is unique in its arena.
     name = f"forgotten-{rater.pk}" if rater.arena_id else ""
     Rater.objects.filter(pk=rater.pk).update(name=name, user=None)
@@ -143,7 +146,7 @@ def _forget_rater(rater: Rater, now: datetime) -> None:
     Vote.objects.filter(rater=rater).exclude(details=None).update(details=None)
     Hold.objects.filter(rater=rater).exclude(objection="").update(objection="")
     delete_texts(conversations=LiveConversation.objects.filter(rater=rater), now=now)
-    for arena_id in rater.votes.order_by().values_list("arena", flat=True).distinct():
+    for arena_id in arenas:
         announce(votes_changed, arena_id=arena_id, reason="forgotten")
 
 

@@ -5,7 +5,6 @@ deletion, and its orders for human votes.
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from http import HTTPStatus
 from pathlib import Path
 
 from django.contrib import messages
@@ -13,8 +12,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import FileResponse, HttpRequest, HttpResponse
-from django.http.response import HttpResponseBase
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -35,7 +33,6 @@ from arena.services.arenas import (
     revoke_raters_link,
     update_arena,
 )
-from arena.services.exports import RETRY_AFTER, ExportError, TooManyExportsError, open_archive
 from arena.services.imports import ArenaImportError, import_archive
 from arena.services.raters import rater_of_person
 from arena.validation import join_names, numbered
@@ -271,20 +268,15 @@ def import_arena(request: HttpRequest, team: Team) -> HttpResponse:
 
 @require_permission("can_manage")
 @require_safe
-def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponseBase:
-    """Send the whole arena as a zip file."""
+def download_arena(request: HttpRequest, context: ArenaContext) -> HttpResponse:
+    """Lead to the whole arena as a zip file."""
     if is_blind(context.actor, context.arena):
         raise PermissionDenied(HIDDEN_NAMES)
-    try:
-        archive = open_archive(context.arena)
-    except TooManyExportsError as error:
-        page = render(request, "429.html", {"reason": error}, status=HTTPStatus.TOO_MANY_REQUESTS)
-        page.headers["Retry-After"] = str(RETRY_AFTER)
-        return page
-    except ExportError:
+    arena = context.arena
+    if not (arena.prompts.exists() or arena.candidates.exists() or arena.votes.exists()):
         messages.error(request, "The arena is empty: there is nothing to export.")
-        return redirect("arena_settings", context.arena.slug)
-    return FileResponse(archive, as_attachment=True, filename=f"{context.arena.slug}.zip")
+        return redirect("arena_settings", arena.slug)
+    return redirect("api_export_arena", arena.slug)
 
 
 @require_permission("can_manage")

@@ -715,6 +715,8 @@ class Ringside:
 
         If teams share an arena, `team` says whose.
         """
+        if not name.strip():  # the API's filter by no name lets every candidate pass
+            return None
         versions = self._versions(arena, name, team, retired="false")
         return versions[-1] if versions else None
 
@@ -1018,6 +1020,28 @@ class Ringside:
         `opponent` (its id) and `result`: won, lost, tie or both_bad.
         """
         return cast("Iterator[Battle]", self.rows(f"{_arena(arena)}battles/", **query))
+
+    def export(self, arena: str, file: str, *, patience: float = 900.0, **query: Any) -> bytes:
+        """Return an export, such as `battles.csv` or `dpo.jsonl` with `raters="both"`.
+
+        A large one is built first. Raises StillWaiting, with the progress as `last`.
+        """
+        path = _with_query(f"{_arena(arena)}exports/{urllib.parse.quote(file, safe='')}", query)
+        deadline = time.monotonic() + patience
+        while True:
+            reply = self._web.send("GET", path, deadline=deadline)
+            if reply.status != http.HTTPStatus.ACCEPTED:
+                return reply.body
+            progress = reply.json()
+            if self._progress is not None:
+                rows = f"{progress['rows_done']:,} of {progress['rows_total']:,} rows"
+                self._progress(f"{file}: {rows}" if progress["rows_total"] else f"{file}: waiting")
+            # Only its path is used: a proxy may know the server by another name.
+            path = urllib.parse.urlsplit(str(progress["address"])).path.partition("/api/v1/")[2]
+            late = StillWaiting(f"{file} is not built after {patience:.0f} s.", progress)
+            if time.monotonic() + reply.pause() > deadline - LEAST_TRY:
+                raise late
+            time.sleep(reply.pause() or FIRST_LOOK)
 
     def wait(
         self,
@@ -1364,8 +1388,10 @@ class Outcome:
             voted = (draft["people"] or {}).get("prompts") or 0
             few = f"People voted on {_counted(voted, 'prompt')}: fewer than {LEAST_VOTED} decide "
             return f"{few}nothing." if voted < LEAST_VOTED else ""
-        measured, asked = draft["better"] + draft["same"] + draft["worse"], draft["looked_at"]
-        if measured >= max(1, LEAST_MEASURED * asked):
+        measured = draft["better"] + draft["same"] + draft["worse"]
+        asked = draft["looked_at"] or experiment["size"]
+        # One verdict that contradicts itself is chance, even if a run ends after two prompts.
+        if measured and (measured >= LEAST_MEASURED * asked or measured == asked - 1):
             return ""
         of = f"{measured:,} of {_counted(asked, 'prompt')}"
         return f"Too little was measured: answers and verdicts are there on {of} only."

@@ -1,9 +1,10 @@
 """Judgements as training data in the API."""
 
-from django.http import StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
 from arena.actors import TeamPermission
+from arena.api.core.parameters import check_names
 from judges.exports import EXPORTS
 from ranking.api.exports import ExportEndpoint, named_file, streamed
 from ranking.exports import JSONL, PARQUET, file_names
@@ -23,6 +24,7 @@ class JudgementExport(ExportEndpoint):
         '{"format": "pairwise", "output": "Feedback: B answers. [RESULT] B", "people": "B"}\n',
         [named_file(file_names(EXPORTS))],
     )
-    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
+    def get(self, request: Request, slug: str, file: str) -> HttpResponseBase:
         self.require(TeamPermission.READ, self.arena.team_id)
-        return self.send_file(EXPORTS, file)
+        check_names(request, [])
+        return self.send_kind(file)

@@ -1,12 +1,24 @@
 """The files of an arena in the API."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
-from django.http import FileResponse, StreamingHttpResponse
+from django.http import Http404, JsonResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from drf_spectacular.utils import (
+    OpenApiExample,
+    OpenApiParameter,
+    OpenApiResponse,
+    extend_schema,
+    inline_serializer,
+)
+from rest_framework import serializers
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.request import Request
 
@@ -17,26 +29,26 @@ from arena.api.core.views import ArenaEndpoint
 from arena.files.copies import HAS_PYARROW, NEEDS_PYARROW
 from arena.outcomes import Uncounted
 from arena.permissions import is_blind
-from arena.services.exports import ExportError, ExportPlace, open_archive
-from ranking.api.votes import HTML
+from arena.site import absolute_url
 from ranking.exports import (
     CSV,
     DATASET,
     EXPORTS,
     FORMATS,
+    HTML,
     JSONL,
     PARQUET,
     ZIP,
-    Export,
+    export_kinds,
     file_names,
-    write_dataset,
+    named,
     write_file,
 )
-from ranking.leaderboard_copy import write_copy
-from ranking.log.file import as_jsonl as log_as_jsonl
-from ranking.log.file import write_lines
+from ranking.models import Audience, ExportFile
 from ranking.preferences import DECIDED_BY
 from ranking.prompt_sets import EXPORTS as PROMPT_SETS
+from ranking.services import exports
+from ranking.stored_files import OUTDATED, send_stored
 
 LEFT_OUT = "`, `".join(Uncounted)
 BATTLES = (
@@ -59,8 +71,38 @@ FILES = (
     "`battles`: all votes, with their state. `lmarena`: those that count, in the columns of "
     "LMArena's published votes, with conversations where you may know who wrote the answers. "
     "`dpo`: preferences for training, and `dpo-messages` the same as chat messages. "
-    "`dataset.zip`: a dataset folder for the Hugging Face Hub, with its card and Parquet files. "
-    "All are streamed."
+    "`dataset.zip`: a dataset folder for the Hugging Face Hub, with its card and Parquet files."
+)
+BEING_BUILT = (
+    "The file is large and being built: request its `address` (also in `Location`) after "
+    "`Retry-After` seconds."
+)
+BUILDING = inline_serializer(
+    "ExportProgress",
+    {
+        "state": serializers.ChoiceField(["waiting", "building"]),
+        "rows_done": serializers.IntegerField(),
+        "rows_total": serializers.IntegerField(help_text="0 if it is not known yet."),
+        "address": serializers.URLField(),
+    },
+)
+RETRY_AFTER = "5"  # seconds: many may wait for the same file
+FILE_ADDRESS = "https://arena.example.org/api/v1/arenas/support/exports/files/0b6c…"
+IN_PROGRESS = OpenApiResponse(
+    BUILDING,
+    BEING_BUILT,
+    [
+        OpenApiExample(
+            "In progress",
+            {
+                "state": "building",
+                "rows_done": 7_000,
+                "rows_total": 200_000,
+                "address": FILE_ADDRESS,
+            },
+            response_only=True,
+        )
+    ],
 )
 BATTLES_CSV_EXAMPLE = ",".join(EXPORTS["battles"].columns) + "\r\n"
 BATTLES_JSONL_EXAMPLE = '{"prompt": "p-7", "left": "short-answers", "outcome": "left"}\n'
@@ -82,55 +124,67 @@ class FixedFormat(BaseContentNegotiation):
         return renderers[0], renderers[0].media_type
 
 
-class ExportResponse(StreamingHttpResponse):
-    """A download that keeps its place until it is sent, fails, or its client hangs up."""
-
-    def __init__(self, write: Callable[[], Iterator[Any]], **about: Any) -> None:
-        self.place = ExportPlace()
-        try:
-            super().__init__(write(), **about)
-        except BaseException:
-            self.place.close()
-            raise
-
-    def close(self) -> None:
-        super().close()
-        self.place.close()
-
-
 class ExportEndpoint(ArenaEndpoint):
     tag = "Exports"
     content_negotiation_class = FixedFormat
 
-    def send(
-        self, name: str, content_type: str, write: Callable[[], Iterator[Any]]
-    ) -> StreamingHttpResponse:
-        """Stream what `write` yields as a download named after the arena."""
-        slug = self.arena.slug  # a 404 must come before the first byte
-        if content_type in (PARQUET, ZIP) and not HAS_PYARROW:
-            raise Unprocessable(NEEDS_PYARROW)
-        is_text = content_type in (CSV, JSONL, HTML)
-        kind = f"{content_type}; charset=utf-8" if is_text else content_type
-        response = (
-            StreamingHttpResponse((), content_type=kind)
-            if self.request.method == "HEAD"
-            else ExportResponse(write, content_type=kind)
-        )
-        response.headers["Content-Disposition"] = f'attachment; filename="{slug}-{name}"'
-        return response
-
-    def send_file(self, exports: dict[str, Export], file: str) -> StreamingHttpResponse:
-        """Stream one of `exports` by its file's name, such as battles.csv."""
-        name, _, ending = file.rpartition(".")
-        export, raters = exports[name], self.request.query_params.get("raters", "people")
-        check_names(self.request, ["raters"] if export.takes_raters else [])
+    def send_votes(self, file: str) -> HttpResponseBase:
+        """Send a file of votes by its name, such as dpo.jsonl, and the parameter `raters`."""
+        takes_raters = file.startswith("dpo")
+        check_names(self.request, ["raters"] if takes_raters else [])
+        raters = self.request.query_params.get("raters", "people")
         if raters not in DECIDED_BY:
             raise BadParameter("raters", f"Must be one of: {', '.join(DECIDED_BY)}.")
-        return self.send(
-            file if raters == "people" else f"{name}-{raters}.{ending}",
-            FORMATS[ending][1],
-            lambda: write_file(export, ending, self.arena, self.actor, raters),
+        return self.send_kind(named(file, raters))
+
+    def send_kind(self, name: str) -> HttpResponseBase:
+        """Send one of the files that are kept, or 202 while it is being built."""
+        kind = export_kinds()[name]
+        if kind.content_type in (PARQUET, ZIP) and name != "arena.zip" and not HAS_PYARROW:
+            raise Unprocessable(NEEDS_PYARROW)
+        audience = kind.audience or exports.audience_of(self.actor, self.arena)
+        return self.send_kept(exports.request(arena=self.arena, name=name, audience=audience))
+
+    def send_kept(self, file: ExportFile) -> HttpResponseBase:
+        if file.state == ExportFile.State.FAILED:
+            raise Conflict(file.problem)
+        if not file.is_ready:
+            return self.send_progress(file)
+        slug = self.arena.slug
+        response = send_stored(
+            self.request._request,
+            file,
+            content_type=with_charset(export_kinds()[file.name].content_type),
+            name=f"{slug}.zip" if file.name == "arena.zip" else f"{slug}-{file.name}",
         )
+        is_public = file.audience == Audience.PUBLIC and not self.arena.is_private
+        response.headers["Cache-Control"] = "no-cache" if is_public else "private, no-cache"
+        return response
+
+    def send_progress(self, file: ExportFile) -> HttpResponseBase:
+        """Tell where the file will be: as JSON, or as a page to whoever has followed a link."""
+        address = reverse("api_exported_file", args=[self.arena.slug, file.key])
+        response: HttpResponseBase
+        if "text/html" in self.request.headers.get("Accept", ""):
+            context = {"arena": self.arena, "file": file}
+            response = render(self.request._request, "ranking/export_started.html", context)
+        else:
+            progress = {
+                "state": file.state,
+                "rows_done": file.rows_done,
+                "rows_total": file.rows_total,
+                "address": absolute_url(address),
+            }
+            response = JsonResponse(progress)
+        response.status_code = HTTPStatus.ACCEPTED
+        response.headers["Location"] = address
+        response.headers["Retry-After"] = RETRY_AFTER
+        return response
+
+
+def with_charset(content_type: str) -> str:
+    is_text = content_type in (CSV, JSONL, HTML)
+    return f"{content_type}; charset=utf-8" if is_text else content_type
 
 
 def named_file(names: list[str]) -> OpenApiParameter:
@@ -145,9 +199,11 @@ def streamed(
     description: str,
     example: str,
     parameters: list[OpenApiParameter] | None = None,
-) -> Callable[[Callable[..., StreamingHttpResponse]], Any]:
+    *,
+    is_kept: bool = True,
+) -> Callable[[Callable[..., HttpResponseBase]], Any]:
     """Describe a method that answers with a file, of the types that are separated by commas."""
-    answers = {}
+    answers: dict[Any, Any] = {202: IN_PROGRESS} if is_kept else {}
     for media_type in content_types.split(","):
         is_text = media_type in (CSV, JSONL, HTML)
         value = example if is_text else "The bytes of the file."
@@ -156,7 +212,7 @@ def streamed(
             description="",
             examples=[OpenApiExample("An answer", value=value, response_only=True)],
         )
-    decorator: Callable[[Callable[..., StreamingHttpResponse]], Any] = extend_schema(
+    decorator: Callable[[Callable[..., HttpResponseBase]], Any] = extend_schema(
         operation_id=operation_id,
         summary=summary,
         description=description,
@@ -168,8 +224,8 @@ def streamed(
 
 class BattlesCsv(ExportEndpoint):
     @streamed("export_battles_csv", "Export the votes as CSV", CSV, BATTLES, BATTLES_CSV_EXAMPLE)
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send_file(EXPORTS, "battles.csv")
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        return self.send_votes("battles.csv")
 
 
 class BattlesJsonl(ExportEndpoint):
@@ -180,8 +236,8 @@ class BattlesJsonl(ExportEndpoint):
         BATTLES,
         BATTLES_JSONL_EXAMPLE,
     )
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send_file(EXPORTS, "battles.jsonl")
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        return self.send_votes("battles.jsonl")
 
 
 class Preferences(ExportEndpoint):
@@ -193,8 +249,8 @@ class Preferences(ExportEndpoint):
         PREFERENCES_EXAMPLE,
         [RATERS],
     )
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send_file(EXPORTS, "dpo.jsonl")
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        return self.send_votes("dpo.jsonl")
 
 
 class LogOfVotes(ExportEndpoint):
@@ -206,8 +262,8 @@ class LogOfVotes(ExportEndpoint):
         "`manage.py verify FILE` checks it offline and refits the leaderboards.",
         LOG_EXAMPLE,
     )
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send("log.jsonl", JSONL, lambda: log_as_jsonl(write_lines(self.arena)))
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        return self.send_kind("log.jsonl")
 
 
 class LeaderboardCopy(ExportEndpoint):
@@ -219,11 +275,11 @@ class LeaderboardCopy(ExportEndpoint):
         "the signed log. Above 100,000 votes, it contains counts per pair instead.",
         "<!DOCTYPE html>",
     )
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
-        return self.send("leaderboard.html", HTML, lambda: iter([write_copy(self.arena)]))
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
+        return self.send_kind("leaderboard.html")
 
 
-class ExportFile(ExportEndpoint):
+class OtherFile(ExportEndpoint):
     @streamed(
         "export_file",
         "Export votes, preferences or a dataset as a file",
@@ -235,10 +291,8 @@ class ExportFile(ExportEndpoint):
             RATERS,
         ],
     )
-    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
-        if file == DATASET:
-            return self.send(file, ZIP, lambda: write_dataset(self.arena, self.actor))
-        return self.send_file(EXPORTS, file)
+    def get(self, request: Request, slug: str, file: str) -> HttpResponseBase:
+        return self.send_votes(file)
 
 
 class WholeArena(ExportEndpoint):
@@ -253,15 +307,28 @@ class WholeArena(ExportEndpoint):
         "no token can do what they can.",
         "",
     )
-    def get(self, request: Request, slug: str) -> StreamingHttpResponse:
+    def get(self, request: Request, slug: str) -> HttpResponseBase:
         self.require(TeamPermission.MANAGE, self.arena.team_id)
         if is_blind(self.actor, self.arena):
             raise PermissionDenied("The names are hidden from you until everyone has voted.")
-        try:
-            archive = open_archive(self.arena)
-        except ExportError as error:
-            raise Conflict(str(error)) from None
-        return FileResponse(archive, as_attachment=True, filename=f"{self.arena.slug}.zip")
+        return self.send_kind("arena.zip")
+
+
+class ExportedFile(ExportEndpoint):
+    @streamed(
+        "get_exported_file",
+        "Get a file that was requested",
+        ",".join([JSONL, CSV, PARQUET, ZIP, HTML]),
+        "The address that a large export answers with (status 202). It answers 202 until the file "
+        "is there, 409 if it could not be built, and 404 once the file is outdated: then request "
+        "the export again.",
+        LMARENA_EXAMPLE,
+    )
+    def get(self, request: Request, slug: str, key: UUID) -> HttpResponseBase:
+        file = exports.find(actor=self.actor, arena=self.arena, key=key)
+        if file is None:
+            raise Http404(OUTDATED)
+        return self.send_kept(file)
 
 
 class PromptSet(ExportEndpoint):
@@ -275,7 +342,16 @@ class PromptSet(ExportEndpoint):
         "Only the arena's team gets them, because they contain references and rubrics.",
         '{"description": "refund-1", "vars": {"prompt": "How long?"}, "assert": []}\n',
         [named_file(file_names(PROMPT_SETS))],
+        is_kept=False,
     )
-    def get(self, request: Request, slug: str, file: str) -> StreamingHttpResponse:
+    def get(self, request: Request, slug: str, file: str) -> HttpResponseBase:
         self.require(TeamPermission.READ, self.arena.team_id)
-        return self.send_file(PROMPT_SETS, file)
+        check_names(request, [])
+        stem, _, ending = file.rpartition(".")
+        written = write_file(PROMPT_SETS[stem], ending, self.arena, self.actor)
+        response = StreamingHttpResponse(
+            () if request.method == "HEAD" else written,
+            content_type=with_charset(FORMATS[ending][1]),
+        )
+        response.headers["Content-Disposition"] = f'attachment; filename="{slug}-{file}"'
+        return response

@@ -1,5 +1,5 @@
-"""The tables of ranking: boards, published snapshots, kept claims, the vote log, refreshes and
-stored pages.
+"""The tables of ranking: boards, published snapshots, kept claims, the vote log, refreshes,
+stored pages and exports.
 """
 
 from ranking.models.boards import (
@@ -13,6 +13,7 @@ from ranking.models.boards import (
     Standing,
 )
 from ranking.models.claims import KeptClaim
+from ranking.models.exports import Audience, ExportFile
 from ranking.models.log import LogLink, VoteLog
 from ranking.models.pages import BoardPage, HomePage
 from ranking.models.refreshes import ArenaRefresh

@@ -106,6 +106,11 @@ class ArenaRefresh(models.Model):
         default=0, editable=False, help_text="The newest vote that was tested for rigging."
     )
     page_epoch = models.PositiveIntegerField(default=0, editable=False)
+    export_epoch = models.PositiveIntegerField(
+        default=0,
+        editable=False,
+        help_text="Advanced by all that may hide something; exports of an earlier one are deleted.",
+    )
 
     objects = ArenaRefreshQuerySet.as_manager()
 

@@ -401,7 +401,7 @@ def test_owners_export_an_arena_and_import_it_again(client):
         reverse("download_arena", args=["mine"])
         in client.get(reverse("team", args=[team.slug])).content.decode()
     )
-    response = client.get(reverse("download_arena", args=["mine"]))
+    response = client.get(reverse("download_arena", args=["mine"]), follow=True)
     data = response.getvalue()
     assert "arena.json" in ZipFile(io.BytesIO(data)).namelist()
     assert client.get("/api/v1/arenas/mine/exports/arena.zip").getvalue() == data

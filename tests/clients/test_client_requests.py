@@ -36,6 +36,29 @@ def test_a_request_has_the_token_and_its_answer_is_returned() -> None:
     assert asked.headers["authorization"] == f"Bearer {TOKEN}"
 
 
+BUILDING = {"state": "building", "rows_done": 70, "rows_total": 200}
+FILE = {**BUILDING, "address": "https://arena.example/api/v1/arenas/a/exports/files/17"}
+
+
+def test_an_export_that_is_built_first_is_followed_to_its_address(pauses: list[float]) -> None:
+    started, said = Said(FILE, 202, {"Retry-After": "5"}), list[str]()
+    with FakeRingside(started, started, Said(b"left,right\r\n")) as server:
+        client = Ringside(server.url, TOKEN, progress=said.append)
+        assert client.export("a", "dpo.jsonl", raters="both") == b"left,right\r\n"
+    asked = [request.path.removeprefix("/api/v1/arenas/a/exports/") for request in server.asked]
+    assert asked == ["dpo.jsonl?raters=both", "files/17", "files/17"]
+    assert pauses == [5.0, 5.0]
+    assert said == ["dpo.jsonl: 70 of 200 rows"] * 2
+
+
+def test_whoever_waits_too_long_for_an_export_hears_how_far_it_is() -> None:
+    with FakeRingside(Said(FILE, 202, {"Retry-After": "5"})) as server:
+        error = refused(lambda: client_of(server).export("a", "battles.csv", patience=30))
+    assert isinstance(error, StillWaiting)
+    assert error.last == FILE
+    assert str(error) == "battles.csv is not built after 30 s."
+
+
 def test_without_a_token_none_is_sent() -> None:
     with FakeRingside(Said({})) as server:
         client_of(server, "").arena("a")

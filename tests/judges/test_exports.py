@@ -20,6 +20,7 @@ from judges import exports
 from judges.core.parsing import parse_prometheus_pairwise, parse_prometheus_score
 from judges.services.label_files import read_labels
 from judges.services.subjects import read_subject
+from ranking.models import ExportFile
 from tests.arena.rest import token_of
 from tests.factories import make_arena, make_empty_team, make_member, make_person, make_team
 from tests.judges.helpers import order, rubric_files, work_off, write_version
@@ -34,6 +35,7 @@ def arena() -> Arena:
 
 
 def rows(arena: Arena, name: str) -> list[dict[str, Any]]:
+    ExportFile.objects.all().delete()  # these tests change rows without a sign
     answer = token_of(arena.team).get(f"arenas/{arena.slug}/judge-exports/{name}.jsonl")
     assert answer.status_code == 200
     return [json.loads(line) for line in answer.getvalue().decode().splitlines()]

@@ -77,6 +77,21 @@ def test_a_backup_is_made_each_night_and_exports_have_a_place() -> None:
     assert "./exports:/exports" in SERVICES["backup"]["volumes"]
 
 
+def test_files_that_a_worker_exports_are_those_that_the_web_server_sends() -> None:
+    sharing = {name for name in OURS if "exports:/data/exports" in OURS[name].get("volumes", [])}
+    assert sharing == {"web", "export-worker"}
+    assert "--queues=exports" in SERVICES["export-worker"]["command"]
+    assert "--owner=10001" in LAST_STAGE.partition("/data/exports")[0]
+
+
+@pytest.mark.parametrize("verb", ["stop", "restart"])
+def test_the_page_for_operators_names_every_process_of_the_site(verb: str) -> None:
+    page = (REPOSITORY / "docs/how-to/operate.md").read_text(encoding="utf-8")
+    command = re.search(rf"docker compose {verb} ([a-z -]+)", page)
+    assert command is not None
+    assert set(command[1].split()) == OURS.keys() - {"migrate", "nightly-backup", "backup"}
+
+
 def test_the_image_alone_is_the_one_machine_mode() -> None:
     assert 'CMD ["python", "manage.py", "up"]' in LAST_STAGE
     assert "RINGSIDE_ENV" not in LAST_STAGE

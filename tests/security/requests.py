@@ -52,14 +52,18 @@ def path_of(name: str, at: dict[str, Any]) -> str:
 
 def ask(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
     """Send a request, and take back whatever it wrote, cookies included."""
-    sent: dict[str, Any] = {} if method == "get" else {"data": body or {}}
-    if path.startswith("/api/") or method not in ("get", "post"):
-        sent["content_type"] = "application/json"
     cookies = {name: morsel.value for name, morsel in client.cookies.items()}
     with transaction.atomic():
-        answer = getattr(client, method)(path, headers=headers, **sent)
+        answer = send(client, method, path, body, **headers)
         answer.whole = answer.getvalue() if answer.streaming else answer.content
         transaction.set_rollback(True)
     client.cookies.clear()
     client.cookies.load(cookies)
     return answer
+
+
+def send(client: Client, method: str, path: str, body: Any = None, **headers: str) -> Any:
+    sent: dict[str, Any] = {} if method == "get" else {"data": body or {}}
+    if path.startswith("/api/") or method not in ("get", "post"):
+        sent["content_type"] = "application/json"
+    return getattr(client, method)(path, headers=headers, **sent)

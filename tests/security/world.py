@@ -30,6 +30,8 @@ from judges.models import Experiment, Judgement, LabelSet, RubricTrial, RunJudge
 from judges.services.label_files import LabelFile, LabelledItem
 from judges.services.labels import add_labels
 from judges.services.registry import register_judge, spec_named
+from ranking.models import Audience
+from ranking.services import exports
 from tests.factories import make_arena, make_candidate, make_empty_team, make_person
 from tests.judges.helpers import order, work_off, write_version
 from tests.ranking.helpers import fill, publish
@@ -128,6 +130,7 @@ def make_world(visibility: str = "public") -> World:
         team=team, role="member", note="", by=Actor(user=owner), now=timezone.now()
     )
     world.at |= {"invitations": invitation.pk, "invitations secret": secret}
+    export_votes(world)
     world.at["members"] = team.memberships.get(role=Role.VIEWER).pk
     world.at["tokens"] = ApiToken.objects.filter(team=team)[0].pk
     return world
@@ -250,6 +253,12 @@ def everybody(world: World) -> dict[str, Client]:
     return clients
 
 
+def export_votes(world: World) -> None:
+    """A change of the arena's settings ends its files."""
+    asked = {"arena": world.arena, "name": "battles.csv", "audience": Audience.PUBLIC}
+    world.at["files"] = exports.request(**asked).key
+
+
 def welcome_guests(world: World) -> dict[str, dict[str, Any]]:
     """Open the arena to teams; one brings a candidate that is disclosed and one that is not.
 
@@ -266,10 +275,12 @@ def welcome_guests(world: World) -> dict[str, dict[str, Any]]:
     world.callers["guest's token"] = Client(headers={"Authorization": f"Bearer {secret}"})
     of_guests: dict[str, Any] = {"arena": world.arena, "team": guests}
     hidden: dict[str, Any] = {"disclosed_at": None, "private_until_votes": 1000}
-    return {
-        "disclosed": _at(world, Candidate.objects.create(name="guest", **of_guests)),
-        "undisclosed": _at(world, Candidate.objects.create(name="other", **of_guests, **hidden)),
+    brought = {
+        "disclosed": Candidate.objects.create(name="guest", **of_guests),
+        "undisclosed": Candidate.objects.create(name="other", **of_guests, **hidden),
     }
+    export_votes(world)
+    return {kind: _at(world, candidate) for kind, candidate in brought.items()}
 
 
 def _at(world: World, candidate: Candidate) -> dict[str, Any]:

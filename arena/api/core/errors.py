@@ -12,9 +12,8 @@ from django.utils.log import log_response
 from rest_framework import exceptions
 from rest_framework.response import Response
 
-from arena.errors import ServiceError
+from arena.errors import ServiceError, is_disk_full
 from arena.services.comparisons import MembersOnlyError, SignInFirstError, VoteError
-from arena.services.exports import RETRY_AFTER, TooManyExportsError
 from arena.services.voting import BlockedError
 
 CONTENT_TYPE = "application/problem+json"
@@ -206,8 +205,8 @@ def _service_or_server_error(error: Exception) -> exceptions.APIException:
         return exceptions.PermissionDenied(error.message)
     if isinstance(error, VoteError):
         return Conflict(error.message)
-    if isinstance(error, TooManyExportsError):
-        return TooMany(str(error), RETRY_AFTER)
+    if is_disk_full(error):
+        return Busy("The disk of this site is full. Nothing was saved.")
     return Busy() if isinstance(error, OperationalError | InterfaceError) else ServerFault()
 
 
