@@ -62,8 +62,9 @@ with stop_on_bad_value():
     #: and `X-Forwarded-Proto` are believed
     TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", 0, validate=Range(min=0, max=5))
     DATABASES = {"default": database(env, f"sqlite:///{HOME / 'ringside.sqlite3'}")}
-    #: DATABASE_POOL (16): connections to PostgreSQL that each process keeps at most
-    DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=1, max=500))
+    #: DATABASE_POOL (16): connections to PostgreSQL that each process keeps at most; 0 for a server
+    #: that is PgBouncer in [transaction mode](operating.md#pgbouncer)
+    DATABASE_POOL = env.int("DATABASE_POOL", 16, validate=Range(min=0, max=500))
     CELERY_BROKER_URL = broker_url(env, "filesystem://localhost//")
     EXPORTS = conf.exports_storage(env, HOME)
     MODEL_ENDPOINTS = read_endpoints(env)
@@ -122,24 +123,30 @@ else:
     # A connection that its server has ended is replaced before anybody uses it.
     DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
     DATABASE_OPTIONS |= {
-        "pool": {
-            "min_size": 1,
-            "max_size": DATABASE_POOL,
-            "timeout": 5,
-            # After an outage, whoever needs a connection opens one, instead of waiting minutes for
-            # the pool's next try.
-            "reconnect_timeout": 5,
-        },
         "connect_timeout": 5,
         # A server whose machine is gone is noticed within seconds. TCP alone would wait for hours.
         "keepalives_idle": 5,
         "keepalives_interval": 2,
         "keepalives_count": 3,
         "tcp_user_timeout": 5000,
-        # Prepared statements: planning a vote's few queries took longer than running them.
         "server_side_binding": True,
-        "prepare_threshold": 5,
     }
+    if DATABASE_POOL:
+        DATABASE_OPTIONS |= {
+            "pool": {
+                "min_size": 1,
+                "max_size": DATABASE_POOL,
+                "timeout": 5,
+                # After an outage, whoever needs a connection opens one, instead of waiting minutes
+                # for the pool's next try.
+                "reconnect_timeout": 5,
+            },
+            # Planning a vote's few queries took longer than running them.
+            "prepare_threshold": 5,
+        }
+    else:  # each transaction may have another session, which knows no statement and no cursor
+        DATABASES["default"]["DISABLE_SERVER_SIDE_CURSORS"] = True
+        DATABASE_OPTIONS["prepare_threshold"] = None
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 CELERY_TASK_IGNORE_RESULT = True

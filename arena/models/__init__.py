@@ -16,7 +16,7 @@ from arena.models.checks import AnswerCheck, AnswerCheckQuerySet
 from arena.models.comparisons import Comparison
 from arena.models.holds import Hold, Review
 from arena.models.idempotency import IdempotentRequest
-from arena.models.imports import Import
+from arena.models.imports import Import, KeptUpload
 from arena.models.invitations import Invitation
 from arena.models.live import LiveConversation, LiveTurn
 from arena.models.notices import Delivery, Notice, Webhook

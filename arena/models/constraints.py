@@ -1,10 +1,10 @@
 """Named constraints and indexes, written on one line."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Lookup, Q
 
 
-def check(name: str, condition: Q) -> models.CheckConstraint:
+def check(name: str, condition: "Q | Lookup[bool]") -> models.CheckConstraint:
     return models.CheckConstraint(condition=condition, name=name)
 
 

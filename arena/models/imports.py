@@ -4,9 +4,12 @@ from typing import Any
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Length
+from django.db.models.lookups import LessThanOrEqual
 
-from arena.models.constraints import unique
+from arena.models.constraints import check, index, unique
 
+MOST_KEPT_BYTES = 32 * 1024 * 1024
 DELETED = "deleted"  # the format of the import that hides an arena while it is deleted
 REVEALED = Q(source=None) | Q(source__revealed_at__isnull=False)
 
@@ -51,6 +54,29 @@ class Import(models.Model):
 
     def __str__(self) -> str:
         return f"{self.file_name} into {self.arena_id}"
+
+
+class KeptUpload(models.Model):
+    """A file between its preview and its confirmation, which any host may be asked for.
+
+    `place` (`Arena 5`, `Team 7`) and `owner` (`user:7`) are where and for whom `key` is good.
+    """
+
+    key = models.CharField(max_length=43, primary_key=True)
+    place = models.CharField(max_length=40)
+    owner = models.CharField(max_length=40)
+    name = models.CharField(max_length=255)
+    data = models.BinaryField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            check("kept_upload_is_bounded", LessThanOrEqual(Length("data"), MOST_KEPT_BYTES)),
+        ]
+        indexes = [index("kept_upload_by_expiry", "expires_at")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.owner}"
 
 
 class Sourced(models.Model):

@@ -21,6 +21,7 @@ from arena.models import (
     Comparison,
     Delivery,
     IdempotentRequest,
+    KeptUpload,
     LiveConversation,
     NetworkKey,
     Notice,
@@ -42,6 +43,7 @@ def delete_old_rows(*, now: datetime) -> None:
     for rows in (
         hits,
         keys,
+        KeptUpload.objects.filter(expires_at__lte=now),
         Session.objects.filter(expire_date__lt=now),
         NetworkKey.objects.filter(period__lt=rate_limits.key_period(now)),
         unanswered_comparisons(now),

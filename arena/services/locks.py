@@ -9,12 +9,13 @@ import fcntl
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from functools import wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from django.db import DatabaseError, OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from arena.errors import ServiceError
 from arena.models import Arena
@@ -32,8 +33,7 @@ def exclusive_lock(work: str, *, busy: Exception) -> AbstractContextManager[None
     """
     digest = hashlib.sha256(f"ringside {work}".encode()).digest()[:8]
     if connection.vendor == "postgresql":
-        lock = _transaction_lock if connection.in_atomic_block else _session_lock
-        return lock(int.from_bytes(digest, "big", signed=True), busy)
+        return _database_lock(int.from_bytes(digest, "big", signed=True), busy)
     return _file_lock(Path(f"{connection.settings_dict['NAME']}.{digest.hex()}.lock"), busy)
 
 
@@ -67,31 +67,33 @@ def _locked_file(path: Path, busy: Exception) -> int | None:
 
 
 @contextmanager
-def _transaction_lock(key: int, busy: Exception) -> Iterator[None]:
-    """Take a lock that ends with the transaction; a failed transaction could not release it
-    itself.
+def _database_lock(key: int, busy: Exception) -> Iterator[None]:
+    """Take a lock that ends with the transaction; a failed transaction could not release it itself.
+
+    Outside of one, the transaction is that of a connection of its own: behind PgBouncer a session
+    lasts no longer. That connection is not the pool's: holders who wait for their second one would
+    wait for each other.
     """
-    if not _call_lock_function("pg_try_advisory_xact_lock", key):
-        raise busy
-    yield
-
-
-@contextmanager
-def _session_lock(key: int, busy: Exception) -> Iterator[None]:
-    if not _call_lock_function("pg_try_advisory_lock", key):
-        raise busy
-    try:
+    if connection.in_atomic_block:
+        _take_lock(connection, key, busy)
         yield
-    finally:
-        # A broken connection has already released the lock.
-        with suppress(DatabaseError):
-            _call_lock_function("pg_advisory_unlock", key)
+        return
+    with closing(connection.copy()) as other:
+        other.settings_dict["OPTIONS"].pop("pool", None)
+        other.set_autocommit(False)
+        try:
+            _take_lock(other, key, busy)
+            yield
+        finally:
+            with suppress(DatabaseError):  # a broken connection has already released the lock
+                other.rollback()
 
 
-def _call_lock_function(function: str, key: int) -> bool:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {function}(%s)", [key])
-        return bool(cursor.fetchone()[0])
+def _take_lock(holder: BaseDatabaseWrapper, key: int, busy: Exception) -> None:
+    with holder.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [key])
+        if not cursor.fetchone()[0]:
+            raise busy
 
 
 def lock_arena(arena_id: int) -> Arena:

@@ -22,6 +22,7 @@ from arena.models import (
     Hold,
     IdempotentRequest,
     Invitation,
+    KeptUpload,
     LiveConversation,
     Membership,
     Notice,
@@ -74,7 +75,8 @@ def close_account(*, user: User, now: datetime) -> None:
     Review.objects.filter(closed_by=name).update(closed_by=pseudonym)
     _rename_in_sentences(user, name, pseudonym)
     Invitation.objects.filter(accepted_by=user).update(note="")
-    IdempotentRequest.objects.filter(owner=f"user:{user.pk}").delete()
+    for model in (IdempotentRequest, KeptUpload):
+        model.objects.filter(owner=f"user:{user.pk}").delete()
     RateLimit.objects.filter(key__endswith=f":account:{user.pk}").delete()
     user.delete()
 

@@ -1,22 +1,22 @@
 """Responses that are uploaded, matched to the prompts of the arena; and files of any format that a
 team imports into its arena, after a preview.
 
-Between preview and confirmation such a file waits in the folder of uploads, where it is deleted
-after a day; a signed key leads back to it, only for the same person and arena.
+Between preview and confirmation such a file waits in the database, because another host may be
+asked to import it.
 """
 
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
-from django.core import signing
 from django.db import transaction
+from django.utils import timezone
 
 from arena.actors import Actor
 from arena.errors import ServiceError
@@ -25,7 +25,7 @@ from arena.files.rows import ResponseRow
 from arena.files.tables import AT_MOST_BYTES, Problem
 from arena.formats.base import RejectedRows
 from arena.formats.columns import fields_of
-from arena.models import Arena, Candidate, Comparison, Prompt, Response, Team
+from arena.models import Arena, Candidate, Comparison, KeptUpload, Prompt, Response, Team
 from arena.self_identification import self_identifies
 from arena.services import audit
 from arena.services.candidate_checks import CandidateError, check_is_open
@@ -331,8 +331,8 @@ def _plain(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-SALT = "ringside.uploads"
-KEPT_SECONDS = 24 * 60 * 60
+KEPT_FOR = timedelta(days=1)
+MOST_KEPT = 5  # of each person
 GONE = "The file is no longer stored. Choose it again."
 _UNSAFE = re.compile(r"[^\w. ()+@-]")
 
@@ -457,28 +457,35 @@ def file_name(name: str) -> str:
     return safe or "file"
 
 
+@transaction.atomic
 def keep_upload(*, place: Arena | Team, name: str, data: bytes, by: Actor) -> str:
-    """Keep the file for a day, where nobody else can read it; return the key to it, which is good
-    in this place alone."""
-    with tempfile.NamedTemporaryFile(suffix=".upload", dir=_folder(), delete=False) as kept:
-        kept.write(data)
-    return signing.dumps([Path(kept.name).name, name, _where(place), by.key], salt=SALT)
+    """Keep the file for a day; return the key to it, which is good for this person and place.
+
+    Of a person's files the newest are kept.
+    """
+    own = KeptUpload.objects.filter(owner=by.key)
+    newest = own.order_by("-expires_at").values_list("key", flat=True)[: MOST_KEPT - 1]
+    own.exclude(key__in=list(newest)).delete()
+    kept = KeptUpload.objects.create(
+        key=secrets.token_urlsafe(),
+        place=_where(place),
+        owner=by.key,
+        name=name,
+        data=data,
+        expires_at=timezone.now() + KEPT_FOR,
+    )
+    return kept.key
 
 
 def kept_upload(*, place: Arena | Team, key: str, by: Actor) -> tuple[str, bytes]:
     """Return the name and the bytes of a kept file. Raises UploadError."""
-    try:
-        stored, name, where, owner = signing.loads(key, salt=SALT, max_age=KEPT_SECONDS)
-        if (where, owner) != (_where(place), by.key):
-            raise UploadError(GONE, field="file")
-        return name, (_folder() / stored).read_bytes()
-    except (signing.BadSignature, ValueError, OSError):
-        raise UploadError(GONE, field="file") from None
+    kept = KeptUpload.objects.filter(
+        key=key, place=_where(place), owner=by.key, expires_at__gt=timezone.now()
+    ).first()
+    if kept is None:
+        raise UploadError(GONE, field="file")
+    return kept.name, bytes(kept.data)
 
 
 def _where(place: Arena | Team) -> str:
     return f"{type(place).__name__} {place.pk}"
-
-
-def _folder() -> Path:
-    return Path(settings.FILE_UPLOAD_TEMP_DIR or tempfile.gettempdir())

@@ -1,8 +1,4 @@
-"""Files of labels that a browser sent, previewed before they are stored.
-
-Between preview and confirmation a file waits in the folder of uploads, where it is deleted after a
-day; a signed key leads back to it, only for the same person and team.
-"""
+"""Files of labels that a browser sent, previewed before they are stored."""
 
 import tempfile
 from collections.abc import Mapping

@@ -14,7 +14,8 @@ from django.utils import timezone
 from arena import tasks
 from arena.actors import CLI
 from arena.attempts import LIMITS
-from arena.models import Comparison, Delivery, Notice, Pair, RateLimit, Rater, Vote
+from arena.models import Comparison, Delivery, KeptUpload, Notice, Pair, RateLimit, Rater, Vote
+from arena.models.imports import MOST_KEPT_BYTES
 from arena.services import expiry, voting
 from arena.services.comparisons import next_comparison
 from arena.services.expiry import delete_old_rows
@@ -197,3 +198,10 @@ def test_how_long_unanswered_pairs_are_kept_is_a_setting(settings, days, kept):
     issue(arena, rater, LONG_AGO)
     delete_old_rows(now=NOW)
     assert Comparison.objects.count() == kept
+
+
+def test_the_database_holds_no_larger_file():
+    row = KeptUpload(key="k", place="arena 1", owner="user:1", name="a", expires_at=timezone.now())
+    row.data = bytes(MOST_KEPT_BYTES + 1)
+    with pytest.raises(IntegrityError, match="kept_upload_is_bounded"):
+        row.save()

@@ -52,6 +52,17 @@ def test_in_a_transaction_it_is_held_until_the_commit(elsewhere: ThreadPoolExecu
     assert is_free(elsewhere)
 
 
+def test_it_does_not_depend_on_the_session_of_whoever_has_it(elsewhere: ThreadPoolExecutor) -> None:
+    """PgBouncer hands out another one for each transaction."""
+    if connection.vendor != "postgresql":
+        pytest.skip("SQLite's lock is a file")
+    with exclusive_lock("tests", busy=Busy()):
+        connection.close()
+        connection.close_pool()
+        assert not is_free(elsewhere)
+    assert is_free(elsewhere)
+
+
 def test_a_transaction_that_fails_gives_it_back(elsewhere: ThreadPoolExecutor) -> None:
     with (
         pytest.raises(DatabaseError),

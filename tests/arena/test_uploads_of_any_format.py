@@ -2,6 +2,7 @@
 
 import base64
 import shutil
+from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
 from zipfile import ZipFile
@@ -10,12 +11,23 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
 from arena.formats import FORMATS
 from arena.forms.prompts import ImportForm
-from arena.models import Arena, AuditEntry, Candidate, Import, Prompt, Response, Vote
+from arena.models import (
+    Arena,
+    AuditEntry,
+    Candidate,
+    Import,
+    KeptUpload,
+    Prompt,
+    Response,
+    Vote,
+)
 from arena.services import responses
-from arena.services.responses import file_name
+from arena.services.expiry import delete_old_rows
+from arena.services.responses import MOST_KEPT, file_name
 from tests.factories import make_arena, make_member, make_team
 
 pytestmark = [pytest.mark.any_database, pytest.mark.django_db]
@@ -272,11 +284,36 @@ def test_a_team_cannot_write_into_an_archive_where_its_votes_came_from(member, a
     assert [*votes] == [("token", False, None), ("token", False, "rushed")]
 
 
-def test_a_file_that_waits_is_read_by_nobody_else(member, arena, settings, tmp_path):
-    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
-    send(member, arena, "all.zip", archive_of(CLAIMS))
-    (kept,) = tmp_path.glob("tmp*.upload")
-    assert kept.stat().st_mode & 0o077 == 0
+def test_a_file_that_was_previewed_on_one_host_is_confirmed_on_another(
+    member, arena, settings, tmp_path
+):
+    for host in ("amber", "birch"):
+        (tmp_path / host).mkdir()
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path / "amber")
+    shown = send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes())
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path / "birch")
+    confirm(member, arena, shown)
+    assert counts() == (2, 3, 4, 2)
+    assert not [*(tmp_path / "amber").iterdir(), *(tmp_path / "birch").iterdir()]
+
+
+def test_a_file_waits_for_a_day_and_is_then_deleted(member, arena):
+    shown = send(member, arena, "a.jsonl", (FILES / "lmarena.jsonl").read_bytes())
+    now = timezone.now()
+    delete_old_rows(now=now + timedelta(hours=23))
+    assert KeptUpload.objects.count() == 1
+    KeptUpload.objects.update(expires_at=now)
+    assert "no longer stored" in str(confirm(member, arena, shown)["form"].errors)
+    delete_old_rows(now=now)
+    assert not KeptUpload.objects.exists()
+
+
+def test_so_many_files_of_a_person_wait_and_no_more(member, arena):
+    shown = [send(member, arena, "a.csv", b"prompt\nWhy?\n") for _ in range(MOST_KEPT + 1)]
+    assert KeptUpload.objects.count() == MOST_KEPT
+    assert "no longer stored" in str(confirm(member, arena, shown[0])["form"].errors)
+    confirm(member, arena, shown[-1])
+    assert Prompt.objects.count() == 1
 
 
 def test_the_checks_of_a_file_are_counted_before_and_after(member, arena):
