@@ -9,10 +9,11 @@ from typing import Any, cast
 
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 
+from arena.api.core.errors import CONTENT_TYPE, TooLarge, problem
 from arena.language import translated
 from arena.logs import begin_request, safe_path
 
@@ -49,13 +50,25 @@ def log_requests(
 RETRY_AFTER = "5"  # seconds
 
 
-def refuse_crowds(
+def refuse_requests(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Answer 503 to a request that `arena.wsgi` has no thread for."""
+    """Answer 503 to a request that `arena.wsgi` has no thread for, and 413 to one whose body it has
+    not read, because it is too large."""
 
     @translated
-    def refuse(request: HttpRequest) -> HttpResponse:
+    def refuse_body(request: HttpRequest) -> HttpResponse:
+        megabytes = request.META["ringside.body_limit"] >> 20
+        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+        if request.path.startswith("/api/"):
+            error = TooLarge(f"The body is larger than the limit of {megabytes} MB.")
+            about = problem(error, instance=request.path)
+            return JsonResponse(about, status=status, content_type=CONTENT_TYPE)
+        page = render_to_string("413.html", {"limit": megabytes})
+        return HttpResponse(page, status=status)
+
+    @translated
+    def refuse_crowd(request: HttpRequest) -> HttpResponse:
         return HttpResponse(
             render_to_string("503.html", {"is_crowded": True}),
             status=HTTPStatus.SERVICE_UNAVAILABLE,
@@ -63,8 +76,10 @@ def refuse_crowds(
         )
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        is_crowded = "ringside.is_crowded" in request.META
-        return refuse(request) if is_crowded else get_response(request)
+        if "ringside.is_crowded" in request.META:
+            return refuse_crowd(request)
+        too_large = "ringside.body_limit" in request.META
+        return refuse_body(request) if too_large else get_response(request)
 
     return middleware
 

@@ -239,7 +239,7 @@ MIDDLEWARE = [
     "arena.middleware.compress_static",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
-    "arena.middleware.refuse_crowds",
+    "arena.middleware.refuse_requests",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "arena.middleware.set_signed_in_cookie",
     "django.middleware.common.CommonMiddleware",
@@ -285,7 +285,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 FILE_UPLOAD_HANDLERS = [
     "arena.views.prompts.BoundedForms",
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
-    "django.core.files.uploadhandler.TemporaryFileUploadHandler",
+    "arena.views.prompts.TemporaryFiles",
 ]
 
 REST_FRAMEWORK = conf.REST_FRAMEWORK

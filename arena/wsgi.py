@@ -9,21 +9,31 @@ import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from threading import Semaphore
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.core.handlers.wsgi import WSGIRequest
 from django.core.wsgi import get_wsgi_application
-from django.db import close_old_connections
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpResponse
+from django.urls import Resolver404, resolve
+from django.utils import timezone
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arena.settings")
 
 # Beyond WEB_THREADS, so many requests wait for so many seconds; others are refused.
 WAITING, PATIENCE = 200, 20.0
-LARGEST_BODY = 1 << 28
+LARGEST_BODY = 1 << 20  # unless whoever is signed in sends it where files are imported
 IN_MEMORY, PIECE = 1 << 20, 1 << 16
 _pages: Any = get_wsgi_application()
+
+from arena.services.tokens import find_token  # noqa: E402  (the apps have to be loaded before)
+
 _threads = ThreadPoolExecutor(settings.WEB_THREADS, thread_name_prefix="web")
 _places = Semaphore(settings.WEB_THREADS + WAITING)
 Start = Callable[..., Any]
@@ -34,18 +44,52 @@ def application(environ: dict[str, Any], start_response: Start) -> Iterable[byte
     declared = environ.get("CONTENT_LENGTH", "")
     if not declared and "HTTP_TRANSFER_ENCODING" not in environ:
         return _take_turn(environ, start_response)
+    size, limit = int(declared or 0), LARGEST_BODY
+    if size > limit and size > (limit := _body_limit(environ)):
+        return _refuse_large(environ, start_response, limit)
     with SpooledTemporaryFile(IN_MEMORY) as body:
         size = 0
-        while size <= LARGEST_BODY and (piece := environ["wsgi.input"].read(PIECE)):
-            size += body.write(piece)
-        if size > LARGEST_BODY:
-            return _refuse_body(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, start_response)
+        while piece := environ["wsgi.input"].read(PIECE):
+            size += len(piece)
+            if size > limit and size > (limit := _body_limit(environ)):
+                return _refuse_large(environ, start_response, limit)
+            body.write(piece)
         if declared and size != int(declared):  # the client has gone
             return _refuse_body(HTTPStatus.BAD_REQUEST, start_response)
         body.seek(0)
         # A body in chunks has no length, without which Django would not read it.
         complete = {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
         return _take_turn(environ | complete, start_response)
+
+
+def _body_limit(environ: dict[str, Any]) -> int:
+    """How many bytes may be sent there, by whoever sends it; asked about large bodies alone.
+
+    A view that takes files has a `body_limit`, and so have endpoints of the API.
+    """
+    request = WSGIRequest(environ)
+    try:
+        view: Any = resolve(request.path_info).func
+    except Resolver404:
+        return LARGEST_BODY
+    limit: int = getattr(getattr(view, "cls", view), "body_limit", LARGEST_BODY)
+    if limit > LARGEST_BODY and _threads.submit(_is_signed_in, request).result():
+        return limit
+    return LARGEST_BODY
+
+
+def _is_signed_in(request: Any) -> bool:
+    close_old_connections()
+    try:
+        scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and find_token(secret, now=timezone.now()):
+            return True
+        SessionMiddleware(lambda _: HttpResponse()).process_request(request)
+        return bool(get_user(request).is_authenticated)
+    except DatabaseError:
+        return False
+    finally:
+        close_old_connections()
 
 
 def _refuse_body(status: HTTPStatus, start_response: Start) -> list[bytes]:
@@ -80,5 +124,10 @@ def _answer_request(environ: dict[str, Any], start_response: Start) -> Iterable[
 
 
 def _refuse_request(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
-    """Let `arena.middleware.refuse_crowds` say so: that takes neither a turn nor the database."""
+    """Let `arena.middleware.refuse_requests` say so: that takes neither a turn nor the database."""
     return _answer_request(environ | {"ringside.is_crowded": True}, start_response)
+
+
+def _refuse_large(environ: dict[str, Any], start_response: Start, limit: int) -> Iterable[bytes]:
+    empty = {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", "ringside.body_limit": limit}
+    return _answer_request(environ | empty, start_response)

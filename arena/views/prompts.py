@@ -8,11 +8,11 @@ from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.core.files.uploadhandler import FileUploadHandler
+from django.core.files.uploadhandler import FileUploadHandler, TemporaryFileUploadHandler
 from django.core.paginator import Paginator
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
-from django.http import HttpRequest, HttpResponse, UnreadablePostError
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
@@ -20,6 +20,7 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from arena.api.core.bodies import BULK_BODY
 from arena.files.reader import FileError
 from arena.files.rows import PromptRow
 from arena.files.tables import AT_MOST_BYTES, PROMPTS, RESPONSES, Table, parse_pasted, read_table
@@ -45,8 +46,6 @@ from arena.views.arena_context import READ_ONLY, ArenaContext, require_permissio
 
 MAX_FORM_BYTES = AT_MOST_BYTES + 2_000_000  # a file and the fields around it
 MOST_UNASKED = 3  # new variables; more are probably columns of another tool's file
-MAX_DRAINED_BYTES = 64_000_000
-CHUNK = 1 << 16
 View = Callable[..., HttpResponseBase]
 
 
@@ -75,10 +74,23 @@ class BoundedForms(FileUploadHandler):
         """Leave the file to the other handlers."""
 
 
+class TemporaryFiles(TemporaryFileUploadHandler):
+    """Removes what did not fit on the disk, which would stay as long as the request."""
+
+    def receive_data_chunk(self, raw_data: bytes, start: int) -> None:
+        try:
+            super().receive_data_chunk(raw_data, start)
+        except OSError:
+            with suppress(OSError):
+                self.file.close()
+            raise
+
+
 def limit_upload(view: View) -> View:
     """Answer a form that is too large with a page that explains it, instead of a bare error.
 
-    The CSRF check reads the whole form, so it has to come after the size check.
+    The CSRF check reads the whole form, so it has to come after the size check. `arena.wsgi` reads
+    no more than `body_limit`, and that of signed-in people only.
     """
     protected = csrf_protect(view)
 
@@ -93,6 +105,7 @@ def limit_upload(view: View) -> View:
             return _too_large(request, is_file=False)
         return protected(request, *args, **kwargs)
 
+    guarded.body_limit = BULK_BODY  # type: ignore[attr-defined]
     return guarded
 
 
@@ -111,11 +124,6 @@ def _too_large(request: HttpRequest, *, is_file: bool) -> HttpResponse:
         "max_file_size": f"{AT_MOST_BYTES // 1_000_000:,}",
         "max_characters": f"{TEXT_LIMIT:,}",
     }
-    if length <= MAX_DRAINED_BYTES:
-        # A browser that is cut off while still sending would show no page at all.
-        with suppress(UnreadablePostError):
-            while request.read(CHUNK):
-                pass
     return render(request, "413.html", context, status=413)
 
 

@@ -179,10 +179,19 @@ def test_half_a_body_reaches_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wsgi, "_pages", fail)
     environ = {"PATH_INFO": "/", "CONTENT_LENGTH": "10", "wsgi.input": BytesIO(b"12345")}
     wsgi.application(environ, lambda status, _: said.append(status))
-    monkeypatch.setattr(wsgi, "LARGEST_BODY", 4)
-    environ = {"PATH_INFO": "/", "CONTENT_LENGTH": "5", "wsgi.input": BytesIO(b"12345")}
-    wsgi.application(environ, lambda status, _: said.append(status))
-    assert [status[:4] for status in said] == ["400 ", "413 "]
+    assert [status[:4] for status in said] == ["400 "]
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_a_large_body_is_refused_while_the_client_still_sends(web: Web, is_chunked: bool) -> None:
+    head = "Transfer-Encoding: chunked" if is_chunked else f"Content-Length: {1 << 40}"
+    sent = request("/echo/", head, method="POST")
+    if is_chunked:
+        chunk = b"x" * (1 << 16)
+        sent += (b"%x\r\n%s\r\n" % (len(chunk), chunk)) * 17
+    with socket.create_connection(web.address, timeout=30) as client:
+        client.sendall(sent)
+        assert client.recv(12) == b"HTTP/1.1 413"
 
 
 def test_addresses_of_several_proxies_are_all_read(web: Web) -> None:

@@ -1,13 +1,17 @@
 """Uploads are limited in size and number, for every caller and address."""
 
+from concurrent.futures import Future
 from io import BytesIO
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
 from django.test import Client
 from django.urls import reverse
+from django.utils import timezone
 
+from arena import wsgi
 from arena.files.tables import AT_MOST_ROWS
 from arena.models import Response
 from tests.arena.rest import ROOT, team_arena, token_of
@@ -26,7 +30,8 @@ class Endless(BytesIO):
         self.length, self.taken = length, 0
 
     def read(self, size: int | None = -1) -> bytes:
-        wanted = self.length - self.taken if size in (None, -1) else min(size or 0, self.length)
+        left = self.length - self.taken
+        wanted = left if size in (None, -1) else min(size or 0, left)
         self.taken += wanted
         return b"x" * wanted
 
@@ -69,6 +74,101 @@ def test_neither_does_anyone_who_votes_or_calls_the_api() -> None:
         answer = member.generic("POST", path, **sent)
         assert answer.status_code in (400, 415), path
         assert sent["wsgi.input"].taken == 0, path
+
+
+class AtOnce:
+    """Stands for the server's threads, whose connections do not see the test's transaction."""
+
+    def submit(self, call: Any, *args: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(call(*args))
+        return future
+
+
+class Asked:
+    """What the web server hands over, and what it gets back."""
+
+    def __init__(self, path: str, *, declared: int | None, sent: int, client: Client, **more: str):
+        self.body, self.status, self.headers = Endless(sent), 0, dict[str, str]()
+        about = {"PATH_INFO": path, "REQUEST_METHOD": "POST", "QUERY_STRING": ""}
+        environ = client._base_environ(**about | {"CONTENT_TYPE": "text/plain"} | more)
+        environ["wsgi.input"] = self.body
+        if declared is None:
+            environ["HTTP_TRANSFER_ENCODING"] = "chunked"
+        else:
+            environ["CONTENT_LENGTH"] = str(declared)
+        self.text = b"".join(wsgi.application(environ, self.start)).decode()
+
+    def start(self, status: str, headers: list[tuple[str, str]], *_: Any) -> None:
+        self.status, self.headers = int(status[:3]), dict(headers)
+
+
+@pytest.fixture
+def in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wsgi, "_threads", AtOnce())
+    monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
+
+
+MEGABYTE = 1 << 20
+
+
+@pytest.mark.usefixtures("in_this_thread")
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize(
+    ("who", "where", "limit"),
+    [
+        ("anybody", "vote", 1),
+        ("anybody", "import", 1),
+        ("a forged session", "import", 1),
+        ("a member", "vote", 1),
+        ("a member", "import", 32),
+        ("a token", "responses", 32),
+        ("a revoked token", "responses", 1),
+        ("a token", "arenas", 1),
+        ("anybody", "nowhere", 1),
+    ],
+)
+def test_a_body_is_refused_before_it_is_read(
+    who: str, where: str, limit: int, is_chunked: bool
+) -> None:
+    arena, client, more = team_arena(make_team()), Client(), {}
+    if who == "a member":
+        client.force_login(make_member(arena.team).user)
+    elif who == "a forged session":
+        client.cookies["sessionid"] = "x" * 32
+    elif "token" in who:
+        more["HTTP_AUTHORIZATION"] = token_of(arena.team).headers["Authorization"]
+        if who == "a revoked token":
+            arena.team.tokens.update(revoked_at=timezone.now())
+    paths = {
+        "vote": reverse("cast_vote", args=[arena.slug, "0b9c1e1a-6f0e-4c8e-9a55-3d0f5f4f2b11"]),
+        "import": reverse("import_file", args=[arena.slug]),
+        "responses": f"{ROOT}arenas/{arena.slug}/imports/",
+        "arenas": f"{ROOT}arenas/",
+        "nowhere": "/nowhere/",
+    }
+    size = limit * MEGABYTE + 1
+    asked = Asked(
+        paths[where], declared=None if is_chunked else size, sent=10**9, client=client, **more
+    )
+    assert asked.status == 413
+    assert asked.body.taken <= (limit * MEGABYTE + 2**16 if is_chunked else 0)
+    if where in ("arenas", "responses"):
+        assert asked.headers["Content-Type"] == "application/problem+json"
+        assert f"limit of {limit} MB" in asked.text
+    else:
+        assert f"up to {limit} MB" in asked.text
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_a_body_within_the_limit_reaches_its_page() -> None:
+    arena, client = team_arena(make_team()), Client()
+    client.force_login(make_member(arena.team).user)
+    for where, size in (("import_file", 20 * MEGABYTE), ("board", MEGABYTE)):
+        path = reverse(where, args=[arena.slug])
+        asked = Asked(path, declared=size, sent=size, client=client)
+        assert asked.status not in (413, 503)
+        assert asked.body.taken >= size
 
 
 def test_a_form_has_at_most_a_hundred_files_and_1000_fields() -> None:
