@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.crypto import constant_time_compare
 
 from arena.actors import ANONYMOUS, Actor, TeamPermission
-from arena.models import Arena, Candidate, Prompt, Rater, Run, RunRater, Team
+from arena.models import Arena, Candidate, Prompt, Run, RunRater, Team, Vote
 from arena.models.arenas import ArenaQuerySet
 
 
@@ -309,18 +309,19 @@ class FieldVisibility:
         """The candidate's name as the actor can see it."""
         return candidate.own_name if self.knows(candidate) else str(candidate)
 
-    def reads_authors(self, prompt: Prompt | None, rater: Rater | None = None) -> bool:
-        """Whether the actor can read who wrote which answer; `rater` voted on them."""
+    def reads_authors(self, prompt: Prompt | None, vote: Vote | None = None) -> bool:
+        """Whether the actor can read who wrote which answer; `vote` is on them."""
         if self.is_of_arena and not self.is_blind:
             return True
         user = self.actor.user
-        voted = user is not None and rater is not None and rater.user_id == user.pk
+        is_own = user is not None and vote is not None and vote.rater.user_id == user.pk
+        voted = is_own and vote is not None and not vote.names_withheld
         return can_read_authors(ANONYMOUS, self.arena, prompt, voted=voted)
 
-    def reads_answer(self, candidate: Candidate, prompt: Prompt | None, rater: Rater) -> bool:
-        """Whether the actor can read the candidate's answer next to its name."""
+    def reads_answer(self, candidate: Candidate, prompt: Prompt | None, vote: Vote) -> bool:
+        """Whether the actor can read the candidate's answer, beside its name and `vote`."""
         of_team = self.is_of_team(candidate) and not self.is_blind
-        return self.knows(candidate) and (of_team or self.reads_authors(prompt, rater))
+        return self.knows(candidate) and (of_team or self.reads_authors(prompt, vote))
 
     def is_of_team(self, candidate: Candidate) -> bool:
         """Whether the candidate belongs to a team of the actor's."""

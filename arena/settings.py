@@ -73,6 +73,9 @@ with stop_on_bad_value():
     SET_IN_ENVIRONMENT = conf.set_in_environment(env)
     #: VOTES_PER_MINUTE (120): requests for a pair per rater and minute, prefetched ones included
     VOTES_PER_MINUTE = env.int("VOTES_PER_MINUTE", 120, validate=Range(min=1))
+    #: NAMES_PER_HOUR (60): votes per network and hour after which people without a confirmed email
+    #: address see who wrote the answers; further votes count, without names
+    NAMES_PER_HOUR = env.int("NAMES_PER_HOUR", 60, validate=Range(min=1))
     # In days. arena/services/privacy.py says what is deleted, and why it may be.
     #: EXPERIMENT_DAYS (30): how long experiments that nobody looks at or changes are kept
     EXPERIMENT_DAYS = env.int("EXPERIMENT_DAYS", 30, validate=Range(min=1))

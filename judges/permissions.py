@@ -119,7 +119,7 @@ def can_read_answers(actor: Actor, rater: Rater | None, judgement: Judgement) ->
         rater=rater, comparison__left_response__in=pair, comparison__right_response__in=pair
     )
     voted = rater is not None and any(
-        not vote.comparison.hides_names for vote in own.select_related("comparison__run")
+        not vote.hides_names for vote in own.select_related("comparison__run")
     )
     return can_read_authors(actor, comparison.arena, comparison.prompt, voted=voted)
 

@@ -24,6 +24,7 @@ READ = (
     "outcome",
     "preference",
     "cast_at",
+    "names_withheld",
     "rater",
     "rater__kind",
     "rater__name",
@@ -110,7 +111,7 @@ def battle(vote: Vote) -> dict[str, Any]:
     comparison = vote.comparison
     prompt = comparison.prompt
     return {
-        "comparison": str(comparison.key),
+        "comparison": vote.public_key,
         "prompt": prompt.external_id if prompt else None,
         "category": prompt.category if prompt else "",
         "document": prompt.document if prompt else "",
@@ -136,7 +137,7 @@ def texts_of(vote: Vote, reader: FieldVisibility) -> dict[str, str | None]:
         (comparison.right, comparison.right_response),
     )
     left, right = (
-        response.text if response and reader.reads_answer(candidate, prompt, vote.rater) else None
+        response.text if response and reader.reads_answer(candidate, prompt, vote) else None
         for candidate, response in sides
     )
     return {"prompt": prompt.text if prompt else None, "left": left, "right": right}
@@ -196,7 +197,7 @@ def styles_of(vote: Vote, reader: FieldVisibility) -> dict[str, int | None]:
     for side in SIDES:
         candidate, response = getattr(comparison, side), getattr(comparison, f"{side}_response")
         style = getattr(response, "style", None)
-        if not reader.reads_answer(candidate, comparison.prompt, vote.rater):
+        if not reader.reads_answer(candidate, comparison.prompt, vote):
             style = None
         styles |= {f"{side}_{name}": getattr(style, name, None) for name in STYLE}
     return styles
@@ -240,7 +241,7 @@ def lmarena_battles(arena: Arena, actor: Actor) -> Iterator[Row]:
         if comparison.prompt and not comparison.left_response_id:  # or its prompt would be lost
             own_id = own_id or comparison.prompt.external_id
         yield {
-            "question_id": str(own_id or comparison.key),
+            "question_id": str(own_id or vote.public_key),
             "model_a": str(vote.comparison.left),
             "model_b": str(vote.comparison.right),
             "winner": WINNERS[vote.outcome],

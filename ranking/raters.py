@@ -90,7 +90,7 @@ class RaterSummary(RaterAgreement):
 
 
 def summarise(arena: Arena, rater: Rater) -> RaterSummary:
-    own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
+    own = Vote.objects.live().known_to_rater().filter(arena=arena, rater=rater)
     latest = list(own.order_by("-pk").select_related("comparison")[:VOTES_READ])
     of_others = {
         vote: counts

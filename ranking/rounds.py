@@ -56,7 +56,7 @@ class Round:
     @property
     def named(self) -> list[Vote]:
         """Those whose candidates may be named."""
-        return [vote for vote in self.votes if not vote.comparison.hides_names]
+        return [vote for vote in self.votes if not vote.hides_names]
 
     @cached_property
     def counted(self) -> list[Vote]:
@@ -381,7 +381,9 @@ class AgreementMark:
         if self.state == "few":
             return gettext("too few others voted")
         if self.state == "hidden":
-            return gettext("Names hidden until everyone has voted")
+            at_limit = gettext("Names not shown: limit per network and hour")
+            waiting = gettext("Names hidden until everyone has voted")
+            return at_limit if self.vote.names_withheld else waiting
         if self.most == Outcome.TIE:
             return gettext("most chose a tie")
         if self.most == Outcome.BOTH_BAD:
@@ -395,7 +397,7 @@ def read_marks(played: Round) -> list[AgreementMark]:
     marks = []
     for number, vote in enumerate(played.votes, start=1):
         counts, comparison = found.get(vote.pk, Counter()), vote.comparison
-        if comparison.hides_names:
+        if vote.hides_names:
             marks.append(AgreementMark(number, vote, "hidden"))
         elif counts.total() < FEWEST_OTHERS:
             marks.append(AgreementMark(number, vote, "few"))
@@ -429,7 +431,7 @@ class OwnChoices:
 
 
 def read_choices(arena: Arena, rater: Rater) -> OwnChoices:
-    own = Vote.objects.live().listed().filter(arena=arena, rater=rater)
+    own = Vote.objects.live().known_to_rater().filter(arena=arena, rater=rater)
     table = read_only(arena, own)
     shown: Counter[int] = Counter()
     chosen: Counter[int] = Counter()

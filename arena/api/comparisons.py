@@ -87,7 +87,7 @@ class IssuedComparison:
     @property
     def names(self) -> dict[str, str] | None:
         """The candidates' public names, once the rater may see them."""
-        if self.state != "voted" or self.comparison.hides_names:
+        if self.vote is None or self.state != "voted" or self.vote.hides_names:
             return None
         return {"left": str(self.comparison.left), "right": str(self.comparison.right)}
 
@@ -99,7 +99,8 @@ class NamesShown(serializers.Serializer[Any]):
 
 class ComparisonShown(serializers.Serializer[IssuedComparison]):
     """A comparison as its rater sees it; `candidates` holds the names once the rater has voted, or,
-    if an order of votes hides names, once everyone has.
+    if an order of votes hides names, once everyone has. For people without a confirmed email
+    address it holds them in a limited number of votes per network and hour.
     """
 
     key = serializers.UUIDField(source="comparison.key")

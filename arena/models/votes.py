@@ -1,8 +1,11 @@
 """Votes, and the reasons for them."""
 
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
+from django.utils.crypto import salted_hmac
 
 from arena import outcomes
 from arena.models.arenas import Arena
@@ -60,6 +63,10 @@ class VoteQuerySet(models.QuerySet["Vote"]):
         """Votes that may be listed with names: while an order hides names, not its own."""
         return self.exclude(comparison__run__in=Run.objects.hiding_names())
 
+    def known_to_rater(self) -> "VoteQuerySet":
+        """Votes that may be listed to their own rater with names."""
+        return self.listed().filter(names_withheld=False)
+
     def of_networks(self) -> "VoteQuerySet":
         """Votes whose weight a network's cap limits."""
         return self.filter(OF_NETWORKS)
@@ -114,6 +121,11 @@ class Vote(Sourced):
     rushed = models.BooleanField(default=False, db_default=False)
     network = models.CharField(
         max_length=16, blank=True, db_default="", help_text="A keyed hash of the rater's network."
+    )
+    names_withheld = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="Was this one vote too many for its network to see who wrote the answers?",
     )
     # NULL, because SQLite uses a partial index only for a condition without parameters.
     uncounted = models.CharField(
@@ -188,6 +200,20 @@ class Vote(Sourced):
     def state(self) -> str:
         """Whether the vote counts: `counted`, `voided`, or why it is left out."""
         return "voided" if self.voided_at else self.uncounted or "counted"
+
+    @property
+    def hides_names(self) -> bool:
+        """Whether its rater may not see who wrote the answers, perhaps not yet."""
+        return self.names_withheld or self.comparison.hides_names
+
+    @property
+    def public_key(self) -> str:
+        """The key of its comparison in published lists. Where the names are withheld it is another
+        one, because the rater knows the comparison's."""
+        if not self.names_withheld:
+            return str(self.comparison.key)
+        digest = salted_hmac("arena.withheld", str(self.comparison.key), algorithm="sha256")
+        return str(UUID(bytes=digest.digest()[:16], version=4))
 
 
 class Reason(models.Model):

@@ -824,8 +824,8 @@ def _exported(conversation: LiveConversation) -> dict[str, Any] | None:
     assert conversation.comparison is not None, "it was voted on"
     votes = conversation.comparison.votes.all()
     vote = next((one for one in votes if one.voided_at is None), None)
-    if vote is None:
-        return None  # it was withdrawn a moment ago
+    if vote is None or vote.names_withheld:
+        return None  # it was withdrawn a moment ago, or its rater would find the names here
     turns = list(conversation.turns.all())
     return {
         "question_id": str(conversation.key),

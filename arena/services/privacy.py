@@ -200,7 +200,7 @@ def _votes_of_person(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
     """The person's votes. For an arena that they can no longer see, it contains nothing else."""
     visible = set(visible_arenas(actor).values_list("pk", flat=True))
     rows = rater.votes.order_by("pk").select_related(
-        "arena", "comparison__prompt", "comparison__left", "comparison__right"
+        "arena", *(f"comparison__{name}" for name in ("prompt", "left", "right", "run"))
     )
     rows = rows.defer("comparison__prompt__text", "comparison__prompt__html")
     votes = []
@@ -223,8 +223,8 @@ def _votes_of_person(rater: Rater, actor: Actor) -> list[dict[str, Any]]:
             facts |= {
                 "arena": vote.arena.slug,
                 "prompt": comparison.prompt and comparison.prompt.external_id,
-                "left": str(comparison.left),
-                "right": str(comparison.right),
+                "left": None if vote.hides_names else str(comparison.left),
+                "right": None if vote.hides_names else str(comparison.right),
             }
         votes.append(facts)
     return votes

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, QuerySet
 from django.utils.translation import gettext_lazy
@@ -15,6 +16,7 @@ from arena.outcomes import OUTCOMES
 from arena.services import audit
 from arena.services.comparisons import VoteError, check_admission
 from arena.services.locks import retry_on_deadlock
+from arena.services.rate_limits import allow
 from arena.signals import announce, votes_changed
 
 HOUR = timedelta(hours=1)
@@ -103,6 +105,12 @@ def cast_vote(
             },
         )
         vote = next(iter(cast), None)
+        if vote is not None and vote.network and not vote.verified:
+            # Who votes only to learn who wrote what would soon recognise most answers.
+            key, limit = f"names:{vote.network}", settings.NAMES_PER_HOUR
+            if not allow(key=key, limit=limit, window=HOUR, now=now):
+                vote.names_withheld = True
+                vote.save(update_fields=["names_withheld"])
     if vote is None:
         return _earlier_vote(comparison, rater, outcome)
     announce(votes_changed, arena_id=comparison.arena_id)

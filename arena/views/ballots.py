@@ -6,6 +6,7 @@ from math import ceil
 from typing import ClassVar
 from uuid import UUID
 
+from django.conf import settings
 from django.utils.safestring import SafeString
 
 from arena.language import translate_own_words
@@ -52,6 +53,11 @@ class Reveal:
     asks_first: bool
     reasons: OfferedReasons | None
     comment: str = ""
+
+    @property
+    def names_per_hour(self) -> int:
+        """Of how many votes a network sees the names."""
+        return settings.NAMES_PER_HOUR
 
     @property
     def heads(self) -> list[Head]:
@@ -111,7 +117,7 @@ def ballot_of(comparison: Comparison | None, reveal: Reveal | None = None) -> Ba
 def reveal_of(comparison: Comparison, vote: Vote, *, has_explained: bool = False) -> Reveal:
     arena = comparison.arena
     given = {(reason.side, reason.tag): reason.comment for reason in vote.reasons.all()}
-    hidden = comparison.hides_names or arena.is_opened_by_link
+    hidden = vote.names_withheld or comparison.hides_names or arena.is_opened_by_link
     has_reasons = bool(arena.strengths or arena.faults)
     asks_first = arena.reasons_first and has_reasons and not (has_explained or hidden)
     return Reveal(

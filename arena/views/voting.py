@@ -238,11 +238,11 @@ def undo_vote(request: HtmxRequest, slug: str, key: UUID) -> HttpResponse:
     comparison = _find_issued_pair(request, slug, key)
     try:
         _check_owner(request, comparison.rater)
-        voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
+        vote = voting.undo_vote(comparison=comparison, rater=comparison.rater, now=timezone.now())
     except voting.VoteError as error:
         return _refuse_vote(request, slug, error)
     following = _following_pair(request, comparison)
-    return _respond_with_pair(request, comparison, following, vote=None, undone=True)
+    return _respond_with_pair(request, comparison, following, vote=None, undone=vote)
 
 
 @translated
@@ -363,7 +363,7 @@ def _context_of_last_vote(request: HttpRequest, rater: Rater, arena: Arena) -> d
     comparison.arena = arena
     vote = comparison.votes.filter(voided_at=None).first()
     if vote is None:
-        undone, skipped = comparison.votes.exists(), comparison.skipped_at is not None
+        undone, skipped = comparison.votes.last(), comparison.skipped_at is not None
         return {"last": comparison, "undone": undone, "skipped": skipped}
     reveal = reveal_of(comparison, vote, has_explained="named" in request.GET)
     return {"last": comparison, "reveal": reveal, "ballot": ballot_of(comparison, reveal)}
@@ -392,7 +392,7 @@ def _respond_with_pair(
     *,
     vote: Vote | None,
     skipped: bool = False,
-    undone: bool = False,
+    undone: Vote | None = None,
     has_explained: bool = False,
 ) -> HttpResponse:
     if not request.htmx or following.too_fast:

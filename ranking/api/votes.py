@@ -69,7 +69,9 @@ class TextsShown(serializers.Serializer[Any]):
 class BattleShown(serializers.Serializer[Vote]):
     """One vote that counts. People have a different pseudonym in each arena."""
 
-    comparison = serializers.UUIDField(help_text="The key in the address of its page.")
+    comparison = serializers.UUIDField(
+        help_text="The key in the address of its page; another one if the rater saw no names."
+    )
     prompt = serializers.CharField(allow_null=True, help_text="Its id, as set by the team.")
     category = serializers.CharField()
     document = serializers.CharField(help_text="What the prompt comes from; empty if not given.")

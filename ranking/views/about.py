@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.conf import settings as django_settings
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.loader import render_to_string
@@ -48,6 +49,7 @@ def about_context(view: BoardView) -> dict[str, Any]:
         "judges": sorted(judges, key=str.casefold),
         "entrants": list_entrants(view.candidates, view.snapshots),
         "deciders": list(DECIDED_BY),
+        "names_per_hour": django_settings.NAMES_PER_HOUR,
         "raters_links": view.raters_links(PAGE),
         "category_links": view.category_links(PAGE),
         "page_links": view.page_links(PAGE),

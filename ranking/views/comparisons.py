@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_safe
@@ -30,8 +30,12 @@ def comparison(request: HttpRequest, slug: str, key: UUID) -> HttpResponseBase:
         ("Right", comparison.right, comparison.right_response),
     )
     to_all = can_read_authors(ANONYMOUS, arena, comparison.prompt)
-    voted_here = comparison.rater_id is not None and comparison.rater_id == _reader_id(request)
+    is_own = comparison.rater_id is not None and comparison.rater_id == _reader_id(request)
+    withheld = comparison.votes.revealed().filter(names_withheld=True).exists()
+    voted_here = is_own and not withheld
     named = to_all or can_read_authors(actor, arena, comparison.prompt, voted=voted_here)
+    if withheld and not named:  # its rater knows the address, and could come without the cookie
+        raise Http404("The names of this comparison are withheld from its rater.")
     context = {
         "arena": arena,
         "comparison": comparison,

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from arena.actors import actor_of
 from arena.language import translated
-from arena.models import Comparison, Vote
+from arena.models import Vote
 from arena.outcomes import LEFT, RIGHT
 from arena.permissions import visible_arenas
 from arena.views.raters import can_go_on, find_anonymous, find_rater
@@ -35,13 +35,13 @@ def vote_facts(request: HttpRequest, slug: str, key: UUID) -> HttpResponse:
     """
     arena = get_object_or_404(visible_arenas(actor_of(request)), slug=slug)
     rater = find_rater(request)
-    comparisons = Comparison.objects.select_related("left", "right", "run")
-    voted = comparisons.filter(arena=arena, key=key, votes__rater=rater, votes__voided_at=None)
-    comparison = voted.first() if rater else None
-    if comparison is None:
+    sides_and_run = (f"comparison__{name}" for name in ("left", "right", "run"))
+    votes = Vote.objects.filter(arena=arena, comparison__key=key, rater=rater, voided_at=None)
+    vote = votes.select_related(*sides_and_run).first() if rater else None
+    if vote is None:
         raise Http404("You have not voted on this pair.")
-    facts = []
-    if not comparison.hides_names:
+    facts, comparison = [], vote.comparison
+    if not vote.hides_names:
         sides = {LEFT: comparison.left, RIGHT: comparison.right}
         costs = read_costs(arena, "", sides.values())
         ranked = Standing.objects.filter(

@@ -26,6 +26,7 @@ BAD = [
     ("WEB_THREADS", "0"),
     ("TRUSTED_PROXIES", "-1"),
     ("VOTES_PER_MINUTE", "0"),
+    ("NAMES_PER_HOUR", "0"),
     ("NEW_RATERS_PER_HOUR", "many"),
     ("LOG_FORMAT", "xml"),
     ("LOG_LEVEL", "loud"),
@@ -34,7 +35,7 @@ BAD = [
     ("DATABASE_URL", "not an address"),
     ("DATABASE_URL", "postgres://u:p@host:port/name"),
     ("DATABASE_URL", "mysql://db/ringside"),
-    ("DATABASE_POOL", "0"),
+    ("DATABASE_POOL", "-1"),
     ("CELERY_BROKER_URL", "carrier-pigeon://loft"),
     ("CELERY_BROKER_URL", "localhost:6379"),
     ("MODEL_ENDPOINTS", "{"),
@@ -46,6 +47,10 @@ BAD = [
     ("VOTE_LOG_HEADS", "hourly"),
     ("VOTE_LOG_KEY", "not Base64 at all"),
     ("RINGSIDE_HOME", "/proc/ringside"),
+    ("EXPORTS_STORAGE", "cloud.Bucket"),
+    ("EXPORTS_STORAGE", "S3"),
+    ("EXPORTS_OPTIONS", '["exports"]'),
+    ("EXPORTS_OPTIONS", "exports"),
 ]
 
 
@@ -150,6 +155,19 @@ def test_the_deployment_check_is_clean_in_production(tmp_path: Path) -> None:
     assert "no issues" in ended.stdout
 
 
+def test_exports_are_kept_in_a_private_folder_or_where_the_operator_says(
+    read: Read, tmp_path: Path
+) -> None:
+    folder = read()["STORAGES"]["exports"]
+    assert folder["OPTIONS"]["location"].endswith("/exports")
+    assert folder["OPTIONS"]["file_permissions_mode"] == 0o600
+    shared = read(EXPORTS_OPTIONS=f'{{"location": "{tmp_path}"}}')["STORAGES"]["exports"]
+    assert shared["OPTIONS"] == folder["OPTIONS"] | {"location": str(tmp_path)}
+    elsewhere = "django.core.files.storage.InMemoryStorage"
+    memory = read(EXPORTS_STORAGE=elsewhere, EXPORTS_OPTIONS="{}")["STORAGES"]["exports"]
+    assert memory == {"BACKEND": elsewhere, "OPTIONS": {}}
+
+
 def test_a_secret_is_made_once_and_kept_private(read: Read, tmp_path: Path) -> None:
     first, second = (read()["SECRET_KEY"] for _ in range(2))
     assert len(first) > 50
@@ -168,6 +186,15 @@ def test_what_a_database_url_asks_for_is_kept(read: Read) -> None:
     options = read(DATABASE_URL=url, DATABASE_POOL="5")["DATABASES"]["default"]["OPTIONS"]
     assert options["sslmode"] == "require"
     assert options["pool"]["max_size"] == 5
+
+
+def test_behind_pgbouncer_nothing_outlives_a_transaction(read: Read) -> None:
+    url = "postgres://u:p@localhost/x"
+    database = read(DATABASE_URL=url, DATABASE_POOL="0")["DATABASES"]["default"]
+    assert database["DISABLE_SERVER_SIDE_CURSORS"]
+    assert (database["OPTIONS"].get("pool"), database["OPTIONS"]["prepare_threshold"]) == (
+        None,
+    ) * 2
 
 
 def test_a_folder_that_we_make_is_its_owners_alone(read: Read, tmp_path: Path) -> None:

@@ -15,11 +15,13 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from arena.actors import CLI
+from arena.actors import ANONYMOUS, CLI
 from arena.models import Arena, Candidate, Comparison, Rater, Response, Vote
 from arena.services.arenas import update_arena
+from arena.services.exports import unheard
 from arena.services.pairs import sync_pairs
 from ranking import exported_votes
+from ranking.exports import export_kinds
 from ranking.models import ResponseStyle, Snapshot
 from tests.arena.rest import Caller, token_of, undisclosed
 from tests.arena.teams import make_team
@@ -403,22 +405,22 @@ def test_exports_of_many_votes_begin_at_once_in_little_memory(
     client.get(f"{ROOT}battles/?page_size=1")  # what is loaded once is loaded now
     lengths = {"battles.csv": n_votes + 1, "battles.jsonl": n_votes, "dpo.jsonl": 1}
     for name, expected in lengths.items():
-        n_lines, first_after, grown = measured(client, name)
+        n_lines, first_after, grown = measured(empty_arena, name)
         assert first_after < 2.0, name
         assert n_lines == expected, name
         assert grown < 40 * 1024, (name, grown)  # kilobytes; the rows as a list take far more
-    measured(client, "lmarena.parquet")  # pyarrow is loaded, and its pools are filled
+    measured(empty_arena, "lmarena.parquet")  # pyarrow is loaded, and its pools are filled
     for name in ("battles.parquet", "lmarena.parquet", "lmarena.csv", "dataset.zip"):
-        assert measured(client, name)[2] < 40 * 1024, name
+        assert measured(empty_arena, name)[2] < 40 * 1024, name
 
 
-def measured(client: Client, name: str) -> tuple[int, float, int]:
+def measured(arena: Arena, name: str) -> tuple[int, float, int]:
     """How many lines a file has, after how long it begins, and how much memory it takes in KB."""
     import resource
     import time
 
     began = time.thread_time()
-    stream = client.get(f"{ROOT}exports/{name}").streaming_content
+    stream = export_kinds()[name].write(arena, ANONYMOUS, unheard)
     n_lines = sum(next(stream, b"").count(b"\n") for _ in range(2))
     first_after = time.thread_time() - began
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -153,7 +153,7 @@ def test_few_votes_make_no_ranking(arena: Arena) -> None:
     summary = summarise(arena, vote.rater)
     assert (summary.places, summary.to_go) == ([], FEWEST - 1)
     page = reader(vote.rater).get(reverse("my_votes", args=[arena.slug])).text
-    assert f"Too few votes yet for a ranking of your own: {FEWEST - 1} more to go." in page
+    assert f"Too few votes yet for a ranking of your own: at least {FEWEST - 1} more to go." in page
 
 
 def cast_wins(*wins: tuple[int, int, int]) -> PairCounts:
