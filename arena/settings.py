@@ -167,7 +167,16 @@ CELERY_TASK_ROUTES = {
     "arena.tasks.sweep_live": {"queue": "calls"},
     "arena.tasks.send_delivery": {"queue": "calls"},
     "arena.tasks.send_deliveries": {"queue": "calls"},
+    # Sweeps wait for no refresh, and no refresh for an examination of many votes.
+    "ranking.tasks.sweep_boards": {"queue": "sweeps"},
+    "ranking.tasks.examine_votes": {"queue": "sweeps"},
+    "arena.tasks.reconcile_runs": {"queue": "sweeps"},
+    "arena.tasks.disclose_candidates": {"queue": "sweeps"},
+    "arena.tasks.bring_back_times": {"queue": "sweeps"},
+    "arena.tasks.delete_old_rows": {"queue": "sweeps"},
 }
+# Where refreshes that take long wait for one another; `ranking.tasks` sends them there.
+LARGE_FITS = "large-fits"
 CELERY_TASK_DEFAULT_QUEUE = "fits"
 CELERY_TIMEZONE = "UTC"
 if CELERY_BROKER_URL.startswith("filesystem"):
@@ -186,6 +195,7 @@ else:
 SWEEPS = {
     "ranking.tasks.sweep_boards": 2.0,
     "ranking.tasks.examine_votes": 60.0,
+    "ranking.tasks.show_life": 15.0,
     "ranking.tasks.sweep_exports": 2.0,
     "ranking.tasks.delete_old_exports": 60.0,
     "arena.tasks.reconcile_runs": 5.0,

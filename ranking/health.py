@@ -7,7 +7,7 @@ worker that runs one leaves its time in a row of the rate limits, one row per qu
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -27,14 +27,16 @@ from prometheus_client.registry import Collector
 from arena import __version__
 from arena.calls.leases import LONGEST_PAUSE
 from arena.calls.models import Call, EndpointPace
+from arena.calls.paces import BROKEN_IN_A_ROW
 from arena.calls.providers.base import EndpointStoppedError
+from arena.celery import app
 from arena.endpoints import all_endpoints, key_of, lease_of
-from arena.models import Backup, Delivery, Hold, RateLimit, Run, Vote
+from arena.models import Backup, Delivery, Hold, RateLimit, Review, Run, Vote
 from arena.models.imports import REVEALED
 from arena.models.votes import TO_LOG, TO_UNLOG
 from arena.services.deliveries import PAUSES
-from arena.validation import NANO, numbered
-from ranking.models import ArenaRefresh, Snapshot
+from arena.validation import NANO, join_names, numbered
+from ranking.models import ArenaRefresh, ExportFile, Snapshot
 from ranking.models.refreshes import new_votes
 
 RECORD_EVERY = 20.0  # seconds between two small writes, although a sweep runs every few seconds
@@ -45,7 +47,16 @@ HOLDS_LATE_AFTER = timedelta(days=3)
 PING_SECONDS = 1.0
 WRITE_WITHIN = 4.0
 WRITTEN = 1 << 20  # bytes
+EXPORTS_NAMED = 5
 SWEEP = "sweep:"
+# The services of compose.yaml, by the queue that each serves.
+SERVICES = {
+    "fits": "worker",
+    settings.LARGE_FITS: "large-worker",
+    "sweeps": "sweeper",
+    "exports": "export-worker",
+    "calls": "judge-worker",
+}
 LOCAL = ("localhost", "127.0.0.1", "::1", None)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
@@ -83,20 +94,24 @@ def check_health(now: datetime) -> Health:
     try:
         _check_sweeps(health, now)
         _check_boards(health, now)
+        _check_exports(health, now)
         _check_times(health, now)
         _check_backup(health, now)
         _check_holds(health, now)
+        _check_reviews(health)
         _check_keys(health)
+        _check_endpoints(health)
         _check_writing(health)
     except (DatabaseError, InterfaceError):
-        health.findings.append("The database is not reachable.")
+        health.findings.append("The database is not reachable. Start it again.")
     return health
 
 
 def queues() -> list[str]:
-    """Return the names of the queues that workers must serve."""
-    routed = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()}
-    return sorted(routed | {settings.CELERY_TASK_DEFAULT_QUEUE})
+    """Return the names of the queues that sweeps run on. A silent worker for another one is found
+    by what is late."""
+    router = app.amqp.router
+    return sorted({router.route({}, name)["queue"].name for name in settings.SWEEPS})
 
 
 def _check_sweeps(health: Health, now: datetime) -> None:
@@ -113,11 +128,17 @@ def _check_sweeps(health: Health, now: datetime) -> None:
     try:
         answering = _queues_answering()
     except OperationalError as error:
-        health.findings.append(f"The broker is not reachable, so no sweep runs ({error}).")
+        health.findings.append(
+            f"The broker is not reachable, so no sweep runs ({error})."
+            " Start it again: docker compose restart redis. Nothing is lost."
+        )
         return
     is_beat_silent = bool(answering) and silent == queues()
     if is_beat_silent:
-        health.findings.append("Beat is silent: workers answer, but no sweep reaches them.")
+        health.findings.append(
+            "Beat is silent: workers answer, but no sweep reaches them."
+            " Restart it: docker compose restart beat."
+        )
     for queue in silent:
         if not (is_beat_silent and queue in answering):
             health.findings.append(_silent_worker(health, queue, queue in answering))
@@ -127,7 +148,14 @@ def _silent_worker(health: Health, queue: str, answers: bool) -> str:
     state = "answers, but is too busy for sweeps" if answers else "is silent"
     seconds = health.seconds_since_sweep[queue]
     last = "no sweep has run yet" if seconds is None else f"the last sweep ran {seconds:.0f} s ago"
-    return f"The worker for the queue {queue} {state}: {last}."
+    return f"The worker for the queue {queue} {state}: {last}. {_restart(queue)}"
+
+
+def _restart(queue: str) -> str:
+    """Say how to restart what serves a queue; one machine has one process for all of them."""
+    if not current_app.conf.worker_enable_remote_control:
+        return "Stop Ringside and start it again."
+    return f"Restart it: docker compose restart {SERVICES.get(queue, queue)}."
 
 
 def _queues_answering() -> set[str]:
@@ -153,7 +181,10 @@ def _check_writing(health: Health) -> None:
         write()
     except (OSError, sqlite3.Error, DatabaseError) as error:
         reason = getattr(error, "strerror", "") or " ".join(str(error).split())
-        health.findings.append(f"Nothing can be written to the database ({reason}).")
+        health.findings.append(
+            f"Nothing can be written to the database ({reason}). Free some space on its disk, or"
+            " end what locks it."
+        )
 
 
 def _write_to_file() -> None:
@@ -207,7 +238,34 @@ def _check_boards(health: Health, now: datetime) -> None:
         seconds = round((now - since).total_seconds())
         health.stale_boards.append({"arena": slug, "seconds": seconds})
         late = numbered(seconds // 60, "minute")
-        health.findings.append(f"The leaderboards of {slug} have been out of date for {late}.")
+        health.findings.append(
+            f"The leaderboards of {slug} have been out of date for {late}."
+            f" Refresh them: manage.py refresh_boards {slug}."
+        )
+    large = settings.LARGE_FITS
+    with suppress(OperationalError):  # which the sweeps' check has found
+        if health.stale_boards and (answering := _queues_answering()) and large not in answering:
+            health.findings.append(
+                f"No worker serves the queue {large}, where arenas of many votes wait."
+                f" {_restart(large)}"
+            )
+
+
+def _check_exports(health: Health, now: datetime) -> None:
+    waiting = ExportFile.objects.unserved(now).filter(requested_at__lt=now - STALE_AFTER)
+    facts = waiting.aggregate(n=Count("pk"), since=Min("requested_at"))
+    if facts["n"]:
+        late = numbered((now - facts["since"]) // MINUTE, "minute")
+        health.findings.append(
+            f"No worker builds the exports that wait: {numbered(facts['n'], 'export')},"
+            f" the oldest for {late}. {_restart('exports')}"
+        )
+    for file in ExportFile.objects.broken().select_related("arena").order_by("pk")[:EXPORTS_NAMED]:
+        health.findings.append(
+            f"The export {file.name} of {file.arena.slug} failed: {file.problem}"
+            " Mend the storage of exports, or see why in the log of web and export-worker. Exports"
+            f" are requested at /a/{file.arena.slug}/about/#exports."
+        )
 
 
 def _longest_legal() -> Iterable[tuple[str, QuerySet[Any], tuple[str, ...], timedelta]]:
@@ -236,7 +294,7 @@ def _check_times(health: Health, now: datetime) -> None:
                 health.future_times.append({"rows": what, "time": name, "count": n_rows})
                 health.findings.append(
                     f"A clock was wrong: {n_rows} of the {what} have a time ({name}) more than"
-                    f" {longest} ahead."
+                    f" {longest} ahead. Set the clocks right."
                 )
 
 
@@ -249,7 +307,10 @@ def _check_backup(health: Health, now: datetime) -> None:
     if made_at := last_backup_at():
         health.seconds_since_backup = round((now - made_at).total_seconds(), 1)
         if now - made_at > BACKUP_LATE_AFTER:
-            health.findings.append(f"The last backup was made {(now - made_at).days} days ago.")
+            health.findings.append(
+                f"The last backup was made {(now - made_at).days} days ago. Make one: see"
+                " /operators/health/#backups."
+            )
 
 
 def _check_keys(health: Health) -> None:
@@ -260,6 +321,18 @@ def _check_keys(health: Health) -> None:
                 key_of(endpoint)
             except EndpointStoppedError as error:
                 health.findings.append(str(error))
+
+
+def _check_endpoints(health: Health) -> None:
+    """Those that got no answer so often that they are left in peace between two attempts."""
+    wanted = set(Call.objects.filter(state__in=Call.GOING_ON).values_list("endpoint", flat=True))
+    wanted &= all_endpoints().keys()  # only a call tells that one answers again
+    known = EndpointPace.objects.filter(endpoint__in=wanted, broken__gte=BROKEN_IN_A_ROW)
+    for name, n_broken in known.order_by("endpoint").values_list("endpoint", "broken"):
+        health.findings.append(
+            f"The endpoint {name} does not answer: its last {n_broken} requests failed."
+            " Test it at /operators/models/; calls go on once it answers."
+        )
 
 
 def _check_holds(health: Health, now: datetime) -> None:
@@ -274,8 +347,18 @@ def _check_holds(health: Health, now: datetime) -> None:
         )
 
 
+def _check_reviews(health: Health) -> None:
+    """Leaderboards under review name no leader until somebody has decided."""
+    slugs = Review.objects.open().values_list("arena__slug", flat=True).order_by("arena__slug")
+    if arenas := sorted(set(slugs)):
+        health.findings.append(
+            f"Votes look rigged and are under review in {join_names(arenas)}."
+            " Decide at /admin/arena/review/."
+        )
+
+
 class DatabaseCollector(Collector):
-    """The metrics in the database at `now`, in six queries."""
+    """The metrics in the database at `now`, in a few queries."""
 
     def __init__(self, now: datetime) -> None:
         self._now = now
@@ -318,11 +401,22 @@ class DatabaseCollector(Collector):
         for kind, nano in sums.items():
             money.add_metric([kind], (nano or 0) / NANO)
         yield money
+        yield from self._exports()
         stale = stale_arenas(self._now)
         yield GaugeMetricFamily(
             "ringside_board_age_seconds",
             "How long the most outdated leaderboards have been out of date; 0 if none are.",
             self._age(stale[0][1] if stale else None),
+        )
+        yield GaugeMetricFamily(
+            "ringside_holds",
+            "Raters and networks whose votes are on hold until somebody decides.",
+            Hold.objects.open().count(),
+        )
+        yield GaugeMetricFamily(
+            "ringside_reviews",
+            "Groups of raters that look rigged, on whom nobody has decided.",
+            Review.objects.open().count(),
         )
         if made_at := last_backup_at():
             yield GaugeMetricFamily(
@@ -330,6 +424,24 @@ class DatabaseCollector(Collector):
                 "How long ago the last good backup was made; absent if there is none.",
                 self._age(made_at),
             )
+
+    def _exports(self) -> Iterator[GaugeMetricFamily]:
+        exports = GaugeMetricFamily(
+            "ringside_exports", "Exports that are not ready, or failed.", labels=["state"]
+        )
+        kinds = {
+            "in progress": ExportFile.objects.in_progress(),
+            "failed": ExportFile.objects.broken(),
+        }
+        for state, files in kinds.items():
+            exports.add_metric([state], files.count())
+        yield exports
+        oldest = ExportFile.objects.unserved(self._now).aggregate(at=Min("requested_at"))
+        yield GaugeMetricFamily(
+            "ringside_export_age_seconds",
+            "How long the oldest export has waited for a worker; 0 if a worker is at it.",
+            self._age(oldest["at"]),
+        )
 
     def _age(self, moment: datetime | None) -> float:
         return max((self._now - moment).total_seconds(), 0) if moment else 0

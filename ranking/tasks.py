@@ -1,8 +1,15 @@
-"""Celery tasks: refreshes of boards, exports, and the sweeps that find what was missed."""
+"""Celery tasks: refreshes of boards, exports, and the sweeps that find what was missed.
+
+Arenas take turns by what they are expected to cost: those whose refresh takes long have a queue and
+one place of their own, so that none of the others ever waits for one of them.
+"""
 
 import ctypes
+from collections.abc import Callable
+from functools import wraps
 from threading import Lock
 from time import monotonic
+from typing import Any
 
 from celery import shared_task
 from django.conf import settings
@@ -14,9 +21,33 @@ from ranking.services import elo as elo_service
 from ranking.views import pictures
 
 LONG_REFRESH = 1.0  # seconds
+LARGE_KEPT_FOR = 60.0  # seconds: what waited longer is found by the sweep again
+_large_place = Lock()  # one machine has threads for all queues in one process
 
 
-@shared_task
+def in_turn(work: Callable[[int], None]) -> Callable[[Any, int], None]:
+    """Make of work on an arena a bound task that waits among its like."""
+
+    @wraps(work)
+    def take_turn(task: Any, arena_id: int) -> None:
+        queue = (task.request.delivery_info or {}).get("routing_key")
+        if queue == settings.LARGE_FITS:
+            if _large_place.acquire(blocking=False):  # else the sweep comes again
+                try:
+                    work(arena_id)
+                finally:
+                    _large_place.release()
+        elif not task.request.called_directly and leases.is_large(arena_id):
+            large = settings.LARGE_FITS
+            task.apply_async([arena_id], queue=large, routing_key=large, expires=LARGE_KEPT_FOR)
+        else:
+            work(arena_id)
+
+    return take_turn
+
+
+@shared_task(bind=True)
+@in_turn
 def refresh_arena(arena_id: int) -> None:
     started = monotonic()
     if refresh.refresh_arena(arena_id=arena_id, now=timezone.now()):
@@ -33,7 +64,8 @@ def give_back_memory() -> None:
         trim(0)
 
 
-@shared_task
+@shared_task(bind=True)
+@in_turn
 def add_elo_intervals(arena_id: int) -> None:
     """Give the arena's current snapshots the intervals of their Elo ratings."""
     elo_service.add_intervals(arena_id=arena_id, now=timezone.now())
@@ -55,6 +87,11 @@ def examine_votes() -> None:
     """Test votes that were never tested, and hold those that look rigged."""
     for arena_id in anomalies.arenas_to_examine():
         anomalies.examine(arena_id=arena_id, now=timezone.now())
+
+
+@shared_task
+def show_life() -> None:
+    """Let `/healthz?full` see that somebody serves the queue of the other refreshes."""
 
 
 _building = Lock()

@@ -31,8 +31,10 @@ TEAMS_LISTED = 200
 @require_safe
 @operators_only
 def operators(request: HttpRequest) -> HttpResponse:
-    """The way from an empty site to its first judge run, and what a site needs besides."""
-    return render(request, "operators/start.html", {"day": first_day(timezone.now())})
+    """What is wrong, the way to the first judge run, and what a site needs besides."""
+    now = timezone.now()
+    context = {"day": first_day(now), "health": check_health(now)}
+    return render(request, "operators/start.html", context)
 
 
 @never_cache

@@ -8,13 +8,14 @@ from typing import Any
 from django.db.models import Case, F, Q, Value, When
 from django.utils import timezone
 
-from arena.models import Arena
+from arena.models import Arena, Vote
 from ranking.models import ArenaRefresh, Board, BoardPage, HomePage, Raters
 from ranking.models.refreshes import LONGEST_LEASE
 
 LEASE = timedelta(seconds=20)  # how long a killed worker keeps an arena from being refreshed
 REST_PER_SECOND = 4  # of CPU: so an arena takes at most a fifth of a processor
 LEASE_PER_VOTE = timedelta(microseconds=20)  # twice what a fit takes, during which nothing renews
+LARGE_VOTES, LARGE_CPU = 20_000, timedelta(seconds=10)  # above either, an arena waits for its like
 
 
 class RefreshLeaseLostError(Exception):
@@ -30,6 +31,17 @@ def renew(token: uuid.UUID, n_votes: int = 0) -> None:
     until = timezone.now() + min(LEASE + n_votes * LEASE_PER_VOTE, LONGEST_LEASE)
     if not ArenaRefresh.objects.filter(token=token).update(leased_until=until):
         raise RefreshLeaseLostError
+
+
+def is_large(arena_id: int) -> bool:
+    """Whether a refresh of the arena would hold up others: it has many votes, or the last one used
+    the processor for long.
+
+    Its pause tells, because its seconds are also those in which the machine did something else.
+    """
+    rested = F("finished_at") + REST_PER_SECOND * LARGE_CPU
+    costly = ArenaRefresh.objects.filter(arena=arena_id, problem="", not_before__gt=rested)
+    return costly.exists() or bool(Vote.objects.filter(arena=arena_id)[LARGE_VOTES:].exists())
 
 
 def open_arena(*, arena_id: int) -> None:

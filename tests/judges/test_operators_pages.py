@@ -1,5 +1,6 @@
 """The operators' pages in the browser's stead: models are added, tested, changed and deleted."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -223,6 +224,13 @@ def test_no_address_that_a_team_types_is_asked(server: FakeServer) -> None:
         assert owner.post(MODELS, typed).status_code == 403
     assert not server.headers
     assert not ModelEndpoint.objects.exists()
+
+
+def test_the_first_page_says_what_is_wrong(staff: Client) -> None:
+    Backup.objects.create(made_at=timezone.now() - timedelta(days=4), size=1, is_encrypted=False)
+    assert "The last backup was made 4 days ago." in staff.get("/operators/").text
+    Backup.objects.update(made_at=timezone.now())
+    assert "The last backup was made" not in staff.get("/operators/").text
 
 
 def test_health_lists_backups_and_findings(staff: Client) -> None:

@@ -1,9 +1,12 @@
 """Monitoring: whether a process lives, whether it can serve, and the state of all of Ringside."""
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import redis
@@ -16,16 +19,19 @@ from kombu import Connection
 from kombu.exceptions import OperationalError as BrokerError
 
 from arena import __version__
-from arena.calls.models import EndpointPace
+from arena.calls.models import EndpointPace, ModelEndpoint
+from arena.calls.paces import note_answered
+from arena.endpoints import endpoint_named
 from arena.models import Arena, Backup, Hold, RateLimit, Vote
 from arena.tasks import disclose_candidates, make_calls, sweep_calls
 from ranking import health
-from ranking.models import ArenaRefresh
+from ranking.models import ArenaRefresh, ExportFile
 from ranking.services import leases
 from tests.factories import make_arena, make_call, make_person, make_user, make_vote
 from tests.ranking.helpers import publish, seconds
 
 pytestmark = pytest.mark.django_db
+REPOSITORY = Path(__file__).resolve().parents[2]
 TOKEN = "a-token-for-monitoring"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -42,7 +48,7 @@ def swept(db: None) -> Callable[..., None]:
     """Say how long ago the last sweep of each queue ran; by default, just now."""
 
     def swept(**ago: float) -> None:
-        for queue, age in ({"fits": 0, "calls": 0} | ago).items():
+        for queue, age in (dict.fromkeys(health.queues(), 0.0) | ago).items():
             at = timezone.now() - seconds(age)
             RateLimit.objects.create(key=f"sweep:{queue}", window_started_at=at, hits=1)
 
@@ -91,7 +97,7 @@ def test_without_a_database_a_process_is_alive_and_not_ready(
     assert client.get("/healthz").status_code == 200
     answer = client.get("/readyz")
     assert (answer.status_code, answer.json()) == (503, {"status": "the database does not answer"})
-    assert findings(client) == "The database is not reachable."
+    assert findings(client).startswith("The database is not reachable.")
 
 
 @pytest.mark.parametrize("header", ["", "Bearer ", "Bearer wrong", f"bearer {TOKEN}", TOKEN])
@@ -167,22 +173,28 @@ def test_a_silent_worker_is_named_by_its_queue(
     swept(calls=95)
     monkeypatch.setattr(health, "_queues_answering", lambda: answering)
     said = findings(client)
-    assert said == f"The worker for the queue calls {state}: the last sweep ran 95 s ago."
+    assert said.startswith(f"The worker for the queue calls {state}: the last sweep ran 95 s ago. ")
+    assert health._restart("calls") in said
 
 
 @pytest.mark.parametrize(
     ("answering", "said"),
     [
-        ({"fits", "calls"}, "Beat is silent: workers answer, but no sweep reaches them."),
         (
-            {"fits"},
+            {"fits", "calls", "sweeps", "exports"},
+            "Beat is silent: workers answer, but no sweep reaches them.",
+        ),
+        (
+            {"fits", "sweeps", "exports"},
             "Beat is silent: workers answer, but no sweep reaches them."
             " The worker for the queue calls is silent: no sweep has run yet.",
         ),
         (
             set(),
             "The worker for the queue calls is silent: no sweep has run yet."
-            " The worker for the queue fits is silent: no sweep has run yet.",
+            " The worker for the queue exports is silent: no sweep has run yet."
+            " The worker for the queue fits is silent: no sweep has run yet."
+            " The worker for the queue sweeps is silent: no sweep has run yet.",
         ),
     ],
     ids=["beat", "beat and a worker", "all workers"],
@@ -191,7 +203,8 @@ def test_beat_is_silent_if_workers_answer_without_sweeps(
     client: Client, answering: set[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(health, "_queues_answering", lambda: answering)
-    assert findings(client) == said
+    heard = findings(client).replace(f" {health._restart('calls')}", "")
+    assert heard.replace(" Restart it: docker compose restart beat.", "") == said
 
 
 @pytest.mark.parametrize("error", [BrokerError, redis.exceptions.ConnectionError])
@@ -206,7 +219,7 @@ def test_a_broker_that_is_down_is_a_finding(
     )
     monkeypatch.setattr(health, "current_app", away)
     said = findings(client)
-    assert said == "The broker is not reachable, so no sweep runs (Connection refused)."
+    assert said.startswith("The broker is not reachable, so no sweep runs (Connection refused). ")
 
 
 def settle(arena: Arena) -> None:
@@ -344,3 +357,100 @@ def test_a_late_backup_is_a_finding_where_backups_are_made(days: int, is_late: b
     checked = health.check_health(now)
     assert checked.seconds_since_backup == days * 86400
     assert any("last backup" in finding for finding in checked.findings) is is_late
+
+
+def begin_export(arena: Arena, **fields: Any) -> ExportFile:
+    """An export that somebody requested ten minutes ago."""
+    key = {"arena": arena, "name": "dpo.jsonl", "audience": "team", "version": "1"}
+    return ExportFile.objects.create(
+        **(key | {"requested_at": timezone.now() - timedelta(minutes=10)} | fields)
+    )
+
+
+def metric(client: Client, name: str) -> str:
+    lines = client.get("/metrics", headers=BEARER).text.splitlines()
+    return next(line.split()[-1] for line in lines if line.startswith(name))
+
+
+def test_exports_that_no_worker_builds_are_a_finding(
+    client: Client, arena: Arena, swept: Callable[..., None]
+) -> None:
+    swept()
+    settle(arena)
+    waits = begin_export(arena)
+    said = findings(client)
+    assert "No worker builds the exports that wait: 1 export, the oldest for 10 minutes." in said
+    assert float(metric(client, "ringside_export_age_seconds")) > 500
+    lease = {"token": uuid4(), "leased_until": timezone.now() + seconds(30)}
+    begin_export(arena, name="log.jsonl", state="building", **lease)
+    assert full(client).status_code == 200, "it waits for its turn"
+    ExportFile.objects.exclude(pk=waits.pk).update(leased_until=timezone.now() - seconds(1))
+    assert "2 exports" in findings(client)
+    ExportFile.objects.all().delete()
+    assert full(client).status_code == 200
+    assert float(metric(client, "ringside_export_age_seconds")) == 0
+
+
+def test_an_export_that_failed_is_a_finding_until_it_is_built(
+    client: Client, arena: Arena, swept: Callable[..., None]
+) -> None:
+    swept()
+    settle(arena)
+    begin_export(arena, state="failed", problem="The server could not store it.")
+    begin_export(arena, name="arena.zip", state="failed", problem="The arena is empty.")
+    said = findings(client)
+    assert "arena.zip" not in said, "its owners can mend that"
+    assert f"The export dpo.jsonl of {arena.slug} failed: The server could not store it." in said
+    assert f"/a/{arena.slug}/about/#exports" in said
+    assert metric(client, 'ringside_exports{state="failed"}') == "1.0"
+    ready = {"state": "ready", "built_at": timezone.now(), "digest": "x", "stored_as": "x"}
+    begin_export(arena, audience="operators", **ready)
+    assert full(client).status_code == 200
+    assert metric(client, 'ringside_exports{state="failed"}') == "0.0"
+
+
+def test_a_late_leaderboard_says_whether_a_queue_has_no_worker(
+    client: Client, arena: Arena, swept: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    swept()
+    settle(arena)
+    answering = {*health.queues(), "large-fits"}
+    monkeypatch.setattr(health, "_queues_answering", lambda: answering)
+    ArenaRefresh.objects.update(recheck_at=timezone.now() - seconds(300))
+    said = findings(client)
+    assert f"Refresh them: manage.py refresh_boards {arena.slug}." in said
+    assert "large-fits" not in said
+    answering.remove("large-fits")
+    assert "No worker serves the queue large-fits" in findings(client)
+    settle(arena)
+    assert full(client).status_code == 200
+
+
+def test_what_a_worker_is_started_with_again_exists(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert health._restart("calls") == "Stop Ringside and start it again."
+    conf = SimpleNamespace(worker_enable_remote_control=True)
+    monkeypatch.setattr(health, "current_app", SimpleNamespace(conf=conf))
+    assert health._restart("calls") == "Restart it: docker compose restart judge-worker."
+    compose = (REPOSITORY / "compose.yaml").read_text(encoding="utf-8")
+    served = dict(
+        re.findall(r"\n  ([\w-]+):\n(?:    .*\n|      .*\n)*?.*--queues=([\w-]+)", compose)
+    )
+    assert {queue: service for service, queue in served.items()} == health.SERVICES
+
+
+def test_an_endpoint_that_does_not_answer_is_a_finding_until_it_does(
+    client: Client, swept: Callable[..., None]
+) -> None:
+    swept()
+    ModelEndpoint.objects.create(name="house", provider="openai", base_url="http://127.0.0.1:9/v1")
+    EndpointPace.objects.create(endpoint="removed", broken=12)
+    pace = EndpointPace.objects.create(endpoint="house", broken=9)
+    assert full(client).status_code == 200
+    EndpointPace.objects.filter(pk=pace.pk).update(broken=10)
+    assert full(client).status_code == 200, "nobody waits for it, so nothing would clear it"
+    make_call(endpoint="house")
+    said = findings(client)
+    assert "The endpoint house does not answer: its last 10 requests failed." in said
+    assert "removed" not in said
+    note_answered(endpoint=endpoint_named("house"))
+    assert "does not answer" not in " ".join(full(client).json()["findings"])

@@ -52,7 +52,7 @@ def test_slow_endpoint_delays_neither_runs_nor_boards(
 ) -> None:
     installation.server.otherwise = prefers("-0 of", seconds=ONE_ANSWER)
     installation.beat()
-    worker = installation.worker(calls=16, queues="fits,calls")
+    worker = installation.worker(calls=16, queues="fits,large-fits,sweeps,calls")
     installation.stack.callback(worker.kill)  # asked to end, it would wait for the slow answers
     alone = seconds_of_a_run("alone")
 
