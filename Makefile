@@ -24,7 +24,8 @@ test: .venv/.installed-dev ## all but the slow tests, on SQLite
 	$(PYTEST) -m "not slow"
 
 test-slow: .venv/.installed-dev ## the rest: load, kills, accessibility, and what is about the database on PostgreSQL
-	$(PYTEST_SLOW) -m slow
+	$(PYTEST_SLOW) -m "slow and not alone"
+	$(PYTEST) --numprocesses=0 -m alone
 	$(PYTEST_SLOW) -m "not browser and (slow or not data)" --database=postgres
 
 lint: .venv/.installed-dev ## style, types, floors, names, templates, migrations, Dockerfile

@@ -33,6 +33,13 @@ class OwnRedis:
             self._process.wait(PATIENCE)
         self._process = None
 
+    def kill(self) -> None:
+        """End Redis as the kernel does where memory is short; all its data is lost."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait(PATIENCE)
+        self._process = None
+
     def _listens(self) -> bool:
         with socket.socket() as client:
             return client.connect_ex(("127.0.0.1", self.port)) == 0

@@ -107,7 +107,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py":
         return None
     text = collection_path.read_text()
-    if config.option.markexpr == "slow" and "mark.slow" not in text:
+    words = config.option.markexpr.split()
+    if words[:1] in (["slow"], ["alone"]) and f"mark.{words[0]}" not in text:
         return True
     path = collection_path.relative_to(config.rootpath).as_posix()
     is_left_out = OF_SERVICES.search(path) or NOT_ABOUT_DATABASE.search(text)

@@ -90,6 +90,61 @@ def test_a_token_that_reads_is_offered_nothing_that_writes(
     assert not [tool for tool in everything if "promote" in tool or "enter" in tool]
 
 
+HOSTILE = [
+    "",
+    "..",
+    "../../me",
+    "support/../../teams",
+    "support?x=1",
+    "%2e%2e",
+    "n\0l",
+    "x" * 9_999,
+]
+
+
+def test_whatever_an_assistant_names_is_answered_with_a_sentence(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    """Names come from a model, which has read what strangers wrote."""
+    calls = [
+        call
+        for name in HOSTILE
+        for call in (
+            ("list_candidates", {"arena": name}),
+            ("leaderboard", {"arena": "support", "category": name or "none"}),
+            ("losses", {"arena": "support", "candidate": name}),
+            ("experiment", {"experiment": name}),
+            ("propose_version", {"arena": "support", "candidate": name, "notes": "Hi."}),
+        )
+    ]
+    _, answers = ask(live_server.url, token(team, "read", "submit"), *calls)
+    for call, answer in zip(calls, answers, strict=True):
+        assert isinstance(answer, str), (call, answer)
+        assert "Traceback" not in answer, (call, answer)
+    assert arena.candidates.count() == 3
+
+
+def test_an_assistant_of_another_team_finds_nothing_of_a_private_arena(
+    live_server: Any, team: Team, arena: Arena
+) -> None:
+    Arena.objects.update(visibility=Arena.Visibility.PRIVATE)
+    change = {"arena": "support", "candidate": "candidate-0", "system_prompt": "Be ours."}
+    calls = [
+        ("list_candidates", {"arena": "support"}),
+        ("leaderboard", {"arena": "support"}),
+        ("compare", {"arena": "support", "candidate": "candidate-0", "baseline": "candidate-1"}),
+        ("losses", {"arena": "support", "candidate": "candidate-0"}),
+        ("propose_version", change),
+        ("propose_draft", change | {"baseline": "candidate-0"}),
+        ("start_judge_run", {"arena": "support", "judges": ["scripted:scripted-1"], "cap": 1.0}),
+    ]
+    calls[-1][1]["candidates"] = ["candidate-0", "candidate-1"]
+    calls[-2][1].pop("candidate")
+    _, answers = ask(live_server.url, token(make_team(), "read", "submit", "judge"), *calls)
+    assert not [answer for answer in answers if not isinstance(answer, str)], answers
+    assert (arena.candidates.count(), Run.objects.count(), Experiment.objects.count()) == (3, 0, 0)
+
+
 def test_losses_name_opponents_and_show_the_answers(
     live_server: Any, team: Team, arena: Arena
 ) -> None:

@@ -39,7 +39,7 @@ def manage(*command: str, home: Path, **settings: str) -> subprocess.CompletedPr
         env=settings_for(home, **settings),
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=3 * PATIENCE,
         check=False,
     )
 

@@ -54,16 +54,16 @@ class Site:
     address: tuple[str, int]
     live: str
     models: list[int]
+    processes: list[int]  # of the models
 
     def web(self) -> list[int]:
         """The processes of the web server: granian, and the one that answers."""
         parent = self.running.child("serve")
         return [parent, *children(parent)] if parent else []
 
-    def seconds_used(self) -> float:
-        """The processor time of the web server so far."""
-        stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in self.web()]
-        return sum(int(n) for stat in stats for n in stat.split()[11:13]) / TICKS
+    def seconds_used(self) -> list[float]:
+        """The processor time of the web server and of the models so far."""
+        return [seconds_used(self.web()), seconds_used(self.processes)]
 
     def memory(self) -> float:
         """Megabytes of the process that answers."""
@@ -77,6 +77,11 @@ class Site:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/seen") as told:
                 rows += json.load(told)
         return rows
+
+
+def seconds_used(pids: Iterable[int]) -> float:
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2] for pid in pids]
+    return sum(int(n) for stat in stats for n in stat.split()[11:13]) / TICKS
 
 
 @pytest.fixture
@@ -104,8 +109,10 @@ def site(installation: Installation, settings: Any, tmp_path: Path) -> Iterator[
             for name, row in rows.items()
         }
         with ExitStack() as stack:
-            for name, port in ports.items():
+            processes = [
                 stack.enter_context(model(port, FIRST[name] if rate else 0, rate, tokens))
+                for name, port in ports.items()
+            ]
             slug, port = open_ring(), free_port()
             home = tmp_path / "up"
             home.mkdir()
@@ -117,18 +124,20 @@ def site(installation: Installation, settings: Any, tmp_path: Path) -> Iterator[
                 "PORT": str(port),
             }
             running = stack.enter_context(up(home, **environment))
-            yield Site(running, ("127.0.0.1", port), f"/a/{slug}/live/", list(ports.values()))
+            address, models = ("127.0.0.1", port), list(ports.values())
+            yield Site(running, address, f"/a/{slug}/live/", models, processes)
 
     return start
 
 
 @contextmanager
-def model(port: int, first: float, rate: float, tokens: int) -> Iterator[None]:
+def model(port: int, first: float, rate: float, tokens: int) -> Iterator[int]:
+    """Start it and yield its process id."""
     given = [str(number) for number in (port, first, rate, tokens)]
     command = [sys.executable, "-m", "tests.stress.model_server", *given]
     process = subprocess.Popen(command, cwd=REPOSITORY)
     try:
-        yield
+        yield process.pid
     finally:
         process.kill()
         process.wait()
@@ -308,39 +317,38 @@ def ask_fifty(running: Site, within: float) -> None:
         f"votes' p95 {votes[0] * 1000:.1f} ms quietly, {votes[1] * 1000:.1f} ms beside"
     )
     assert states() == {State.ANSWERED: 52}
-    # Other tests run beside it. Alone, the first part came after 1.4 s at most, no gap was longer
-    # than 0.3 s, and votes took 35 ms.
+    # The first part came after 1.4 s at most on one machine and after 4.9 s on a slower one, no gap
+    # was longer than 0.4 s, and votes took 35 and 240 ms.
     assert gap <= 2.0
-    assert first[-1] <= 1.2 * FIRST["slow"] + 2.0
-    assert votes[1] <= 0.5
+    assert first[-1] <= 10.0
+    assert votes[1] <= 1.0
 
 
+@pytest.mark.alone
 def test_fifty_conversations_go_on_evenly_and_votes_beside_them(site: Any) -> None:
     with site(tokens=300) as running:
         ask_fifty(running, within=5.0)
 
 
+@pytest.mark.alone
 def test_a_conversation_takes_little_of_the_processor(site: Any) -> None:
     with site(tokens=300) as running:
         asyncio.run(converse(browsers(running, 5)))
-        before, began = running.seconds_used(), time.monotonic()
-        time.sleep(5)
-        idle = (running.seconds_used() - before) / (time.monotonic() - began)
         asking = browsers(running, 50)
 
-        async def play() -> list[float]:
+        async def play() -> list[list[float]]:
             used = [running.seconds_used()]
             await all_at_once(one.ask() for one in asking)
             used.append(running.seconds_used())
-            began = time.monotonic()
             await all_at_once(one.watch() for one in asking)
-            return [*used, running.seconds_used() - idle * (time.monotonic() - began)]
+            return [*used, running.seconds_used()]
 
         start, asked, answered = asyncio.run(play())
-        each = [1000 * seconds / 50 for seconds in (asked - start, answered - asked)]
-        print(f"{each[0]:.0f} ms to ask, {each[1]:.0f} ms to answer; idle {idle:.3f} of a core")
+        to_ask = 1000 * (asked[0] - start[0]) / 50
+        to_answer, to_write = (1000 * (answered[i] - asked[i]) / 50 for i in (0, 1))
+        print(f"{to_ask:.0f} ms to ask, {to_answer:.0f} to answer; models took {to_write:.0f} ms")
         assert all(one.ended for one in asking)
-        assert each[1] <= 200  # alone 137; beside other tests, whatever shares the caches counts
+        assert to_answer <= 12 * to_write  # 7.2 times as much
 
 
 def test_memory_does_not_grow_with_conversations(site: Any) -> None:
@@ -365,6 +373,7 @@ def test_memory_does_not_grow_with_conversations(site: Any) -> None:
 # What is lost
 
 
+@pytest.mark.alone
 def test_closed_pages_end_both_requests(site: Any) -> None:
     with site(tokens=300) as running:
         asking, die = browsers(running, 100), random.Random(1)
@@ -386,7 +395,7 @@ def test_closed_pages_end_both_requests(site: Any) -> None:
         asked = Counter((row["question"], row["model"]) for row in rows)
         assert asked == {(question, name): 1 for question in closed for name in FIRST}
         assert all(row["left"] for row in rows)
-        assert late[-1] < 5  # alone 1.4 at most
+        assert late[-1] < 5  # 1.4 at most
         eventually(lambda: states() == {State.STOPPED: 100}, patience=5)
         check_money()
 
