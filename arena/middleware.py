@@ -13,7 +13,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 
-from arena.api.core.errors import CONTENT_TYPE, TooLarge, problem
+from arena.api.core.errors import CONTENT_TYPE, Busy, TooLarge, problem
+from arena.files.tables import AT_MOST_BYTES
 from arena.language import translated
 from arena.logs import begin_request, safe_path
 
@@ -48,38 +49,45 @@ def log_requests(
 
 
 RETRY_AFTER = "5"  # seconds
+REFUSED = {f"ringside.{why}" for why in ("is_crowded", "is_full", "body_limit")}
+MOST_MEGABYTES = f"{AT_MOST_BYTES // 1_000_000:,}"
 
 
 def refuse_requests(
     get_response: Callable[[HttpRequest], HttpResponse],
 ) -> Callable[[HttpRequest], HttpResponseBase]:
-    """Answer 503 to a request that `arena.wsgi` has no thread for, and 413 to one whose body it has
-    not read, because it is too large."""
+    """Refuse a request that `arena.wsgi` has marked, and whose body it has not read: with 413 if it
+    is too large, and with 503 if no thread is free for it, or the disk has no room for it."""
 
     @translated
-    def refuse_body(request: HttpRequest) -> HttpResponse:
-        megabytes = request.META["ringside.body_limit"] >> 20
-        status = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
-        if request.path.startswith("/api/"):
-            error = TooLarge(f"The body is larger than the limit of {megabytes} MB.")
-            about = problem(error, instance=request.path)
-            return JsonResponse(about, status=status, content_type=CONTENT_TYPE)
-        page = render_to_string("413.html", {"limit": megabytes})
-        return HttpResponse(page, status=status)
-
-    @translated
-    def refuse_crowd(request: HttpRequest) -> HttpResponse:
-        return HttpResponse(
-            render_to_string("503.html", {"is_crowded": True}),
-            status=HTTPStatus.SERVICE_UNAVAILABLE,
-            headers={"Retry-After": RETRY_AFTER},
+    def refuse(request: HttpRequest) -> HttpResponse:
+        marks = request.META
+        error: TooLarge | Busy
+        if limit := marks.get("ringside.body_limit", 0) >> 20:
+            is_bulk = limit > 1
+            error = TooLarge(
+                f"The body is larger than the limit of {limit} MB."
+                + ("" if is_bulk else " Larger ones are read from whoever may import files there.")
+            )
+            context = {"limit": limit, "is_file": is_bulk, "max_file_size": MOST_MEGABYTES}
+            page = render_to_string("413.html", context)
+        elif "ringside.is_full" in marks:
+            error = Busy("The disk of this site is full. Nothing was saved.")
+            page = render_to_string("503.html", {"is_full": True})
+        else:
+            error = Busy("Too many people are using this site at once. Nothing was saved.")
+            page = render_to_string("503.html", {"is_crowded": True})
+        headers = {"Retry-After": RETRY_AFTER} if isinstance(error, Busy) else {}
+        if not request.path.startswith("/api/"):
+            return HttpResponse(page, status=error.status_code, headers=headers)
+        about = problem(error, instance=request.path)
+        return JsonResponse(
+            about, status=error.status_code, content_type=CONTENT_TYPE, headers=headers
         )
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
-        if "ringside.is_crowded" in request.META:
-            return refuse_crowd(request)
-        too_large = "ringside.body_limit" in request.META
-        return refuse_body(request) if too_large else get_response(request)
+        is_marked = not REFUSED.isdisjoint(request.META)
+        return refuse(request) if is_marked else get_response(request)
 
     return middleware
 

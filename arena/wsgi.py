@@ -12,7 +12,7 @@ from http import HTTPStatus
 from io import BytesIO
 from tempfile import SpooledTemporaryFile
 from threading import Semaphore
-from typing import Any
+from typing import IO, Any
 
 from django.conf import settings
 from django.contrib.auth import get_user
@@ -32,7 +32,8 @@ LARGEST_BODY = 1 << 20  # unless whoever is signed in sends it where files are i
 IN_MEMORY, PIECE = 1 << 20, 1 << 16
 _pages: Any = get_wsgi_application()
 
-from arena.services.tokens import find_token  # noqa: E402  (the apps have to be loaded before)
+from arena.errors import is_disk_full  # noqa: E402  (the apps have to be loaded before)
+from arena.services.tokens import find_token  # noqa: E402
 
 _threads = ThreadPoolExecutor(settings.WEB_THREADS, thread_name_prefix="web")
 _places = Semaphore(settings.WEB_THREADS + WAITING)
@@ -44,16 +45,17 @@ def application(environ: dict[str, Any], start_response: Start) -> Iterable[byte
     declared = environ.get("CONTENT_LENGTH", "")
     if not declared and "HTTP_TRANSFER_ENCODING" not in environ:
         return _take_turn(environ, start_response)
-    size, limit = int(declared or 0), LARGEST_BODY
-    if size > limit and size > (limit := _body_limit(environ)):
-        return _refuse_large(environ, start_response, limit)
     with SpooledTemporaryFile(IN_MEMORY) as body:
-        size = 0
-        while piece := environ["wsgi.input"].read(PIECE):
-            size += len(piece)
-            if size > limit and size > (limit := _body_limit(environ)):
-                return _refuse_large(environ, start_response, limit)
-            body.write(piece)
+        try:
+            size, limit = _read_body(environ, body)
+        except (TimeoutError, DatabaseError):  # nobody can say now who sends it
+            return _refuse_request(environ, start_response, is_crowded=True)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
+            return _refuse_request(environ, start_response, is_full=True)
+        if size > limit:
+            return _refuse_request(environ, start_response, body_limit=limit)
         if declared and size != int(declared):  # the client has gone
             return _refuse_body(HTTPStatus.BAD_REQUEST, start_response)
         body.seek(0)
@@ -62,8 +64,23 @@ def application(environ: dict[str, Any], start_response: Start) -> Iterable[byte
         return _take_turn(environ | complete, start_response)
 
 
+def _read_body(environ: dict[str, Any], body: IO[bytes]) -> tuple[int, int]:
+    """Copy the body and return its size and limit; of one that is too large, no more is read."""
+    size, limit = int(environ.get("CONTENT_LENGTH") or 0), LARGEST_BODY
+    if size > limit and size > (limit := _body_limit(environ)):
+        return size, limit
+    size = 0
+    while piece := environ["wsgi.input"].read(PIECE):
+        size += len(piece)
+        if size > limit and size > (limit := _body_limit(environ)):
+            break
+        body.write(piece)
+    return size, limit
+
+
 def _body_limit(environ: dict[str, Any]) -> int:
-    """How many bytes may be sent there, by whoever sends it; asked about large bodies alone.
+    """How many bytes may be sent there, by whoever sends it; asked about large bodies alone. Raises
+    TimeoutError and DatabaseError.
 
     A view that takes files has a `body_limit`, and so have endpoints of the API.
     """
@@ -73,7 +90,7 @@ def _body_limit(environ: dict[str, Any]) -> int:
     except Resolver404:
         return LARGEST_BODY
     limit: int = getattr(getattr(view, "cls", view), "body_limit", LARGEST_BODY)
-    if limit > LARGEST_BODY and _threads.submit(_is_signed_in, request).result():
+    if limit > LARGEST_BODY and _threads.submit(_is_signed_in, request).result(PATIENCE):
         return limit
     return LARGEST_BODY
 
@@ -86,8 +103,6 @@ def _is_signed_in(request: Any) -> bool:
             return True
         SessionMiddleware(lambda _: HttpResponse()).process_request(request)
         return bool(get_user(request).is_authenticated)
-    except DatabaseError:
-        return False
     finally:
         close_old_connections()
 
@@ -102,13 +117,15 @@ def _take_turn(environ: dict[str, Any], start_response: Start) -> Iterable[bytes
     if environ["PATH_INFO"] == "/healthz" and not environ["QUERY_STRING"]:
         return _answer_request(environ, start_response)  # a busy process is alive
     if not _places.acquire(blocking=False):
-        return _refuse_request(environ, start_response)
+        return _refuse_request(environ, start_response, is_crowded=True)
     try:
         answer = _threads.submit(_answer_request, environ, start_response)
         try:
             return answer.result(PATIENCE)
         except TimeoutError:
-            return _refuse_request(environ, start_response) if answer.cancel() else answer.result()
+            if answer.cancel():
+                return _refuse_request(environ, start_response, is_crowded=True)
+            return answer.result()
     finally:
         _places.release()
 
@@ -123,11 +140,8 @@ def _answer_request(environ: dict[str, Any], start_response: Start) -> Iterable[
     return body
 
 
-def _refuse_request(environ: dict[str, Any], start_response: Start) -> Iterable[bytes]:
-    """Let `arena.middleware.refuse_requests` say so: that takes neither a turn nor the database."""
-    return _answer_request(environ | {"ringside.is_crowded": True}, start_response)
-
-
-def _refuse_large(environ: dict[str, Any], start_response: Start, limit: int) -> Iterable[bytes]:
-    empty = {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0", "ringside.body_limit": limit}
-    return _answer_request(environ | empty, start_response)
+def _refuse_request(environ: dict[str, Any], start_response: Start, **why: int) -> Iterable[bytes]:
+    """Let `arena.middleware.refuse_requests` say why, without a turn and the database."""
+    marks = {f"ringside.{name}": value for name, value in why.items()}
+    unread = {"wsgi.input": BytesIO(), "CONTENT_LENGTH": "0"}
+    return _answer_request(environ | unread | marks, start_response)

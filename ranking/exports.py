@@ -18,7 +18,7 @@ from django.db.models import Count, Max, Min, QuerySet
 from django.template.loader import render_to_string
 
 from arena.actors import Actor, TeamPermission
-from arena.models import Arena, Rater, Response
+from arena.models import Arena, AuditEntry, Rater, Response
 from arena.services.exports import Tick, export_arena, unheard
 from ranking.exported_votes import ALL_VOTES, LMARENA, battles, lmarena_battles
 from ranking.leaderboard_copy import write_copy
@@ -31,6 +31,7 @@ from ranking.preferences import (
     chat_preferences,
     preferences,
 )
+from ranking.prompt_sets import LANGFUSE, PROMPTFOO, langfuse_items, promptfoo_tests
 from ranking.streamed_files import Columns, Row, as_csv, as_jsonl, as_parquet, as_zip
 
 
@@ -54,6 +55,10 @@ EXPORTS = {
     "lmarena": Export(LMARENA, lmarena_battles, tuple(FORMATS)),
     "dpo": Export(PREFERENCES, preferences, takes_raters=True),
     "dpo-messages": Export(CHATS, chat_preferences, takes_raters=True),
+}
+PROMPT_SETS = {
+    "promptfoo-tests": Export(PROMPTFOO, promptfoo_tests, ("jsonl",)),
+    "langfuse-items": Export(LANGFUSE, langfuse_items, ("jsonl", "csv")),
 }
 DATASET = "dataset.zip"
 
@@ -151,8 +156,17 @@ def count_votes_and_answers(arena: Arena) -> list[QuerySet[Any]]:
     return [arena.votes.order_by(), Response.objects.filter(prompt__arena=arena).order_by()]
 
 
+def count_prompts(arena: Arena) -> list[QuerySet[Any]]:
+    return [arena.prompts.order_by()]
+
+
 def no_other_state(arena: Arena) -> str:
     return ""
+
+
+def last_change(arena: Arena) -> str:
+    """What the team has changed: prompts, rubrics and checks are in its files only."""
+    return str(AuditEntry.objects.filter(team=arena.team_id).aggregate(last=Max("pk"))["last"])
 
 
 @dataclass(frozen=True)
@@ -201,10 +215,11 @@ OF_PREFERENCES = {name: EXPORTS[name] for name in ("dpo", "dpo-messages")}
 KINDS = {
     **kinds_of(OF_VOTES),
     **kinds_of(OF_PREFERENCES, passes=0),
-    DATASET: ExportKind(ZIP, write_dataset, passes=2),
+    DATASET: ExportKind(ZIP, write_dataset, passes=0),
     "log.jsonl": ExportKind(
         JSONL,
         lambda arena, actor, tick: as_jsonl(counted(write_lines(arena), tick)),
+        passes=0,
         audience=Audience.PUBLIC,
     ),
     "leaderboard.html": ExportKind(
@@ -217,8 +232,18 @@ KINDS = {
         ZIP,
         write_arena,
         reads=count_votes_and_answers,
+        passes=0,
         audience=Audience.TEAM,
         permission=TeamPermission.MANAGE,
+        state=last_change,
+    ),
+    **kinds_of(
+        PROMPT_SETS,
+        reads=count_prompts,
+        passes=0,
+        audience=Audience.TEAM,
+        permission=TeamPermission.READ,
+        state=last_change,
     ),
 }
 # Called at the first request for an export: nothing else needs the modules that write them.

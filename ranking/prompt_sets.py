@@ -18,7 +18,6 @@ from arena.formats.records import filled, written
 from arena.models import AnswerCheck, Arena, Prompt
 from arena.services.exports import ordered_checks
 from ranking.exported_votes import one_by_one
-from ranking.exports import Export
 from ranking.streamed_files import Row
 
 PROMPTFOO = dict.fromkeys(("description", "vars", "assert", "metadata"), "object")
@@ -98,9 +97,3 @@ def _assertions(prompt: Prompt, of_all: list[AnswerCheck]) -> list[dict[str, Any
     if rest.strip():
         checks.insert(place, {"type": "factuality", "value": rest})
     return checks
-
-
-EXPORTS = {
-    "promptfoo-tests": Export(PROMPTFOO, promptfoo_tests, ("jsonl",)),
-    "langfuse-items": Export(LANGFUSE, langfuse_items, ("jsonl", "csv")),
-}

@@ -16,7 +16,7 @@ from ranking.models import ExportFile
 from ranking.services.exports import storage
 
 PIECE = 1 << 18
-RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
+RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.ASCII)
 # A download that is slowly read keeps a thread of the server, not one of those that make pages.
 _downloads = BoundedSemaphore(100)
 RETRY_AFTER = 5  # seconds

@@ -9,8 +9,7 @@ from arena.api.core.views import endpoint
 from ranking.api import boards as api_boards
 from ranking.api import exports as api_exports
 from ranking.api import plans, reasons, votes
-from ranking.exports import DATASET, EXPORTS, file_names
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
+from ranking.exports import DATASET, EXPORTS, PROMPT_SETS, file_names
 from ranking.views import (
     about,
     badges,

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, JsonResponse, StreamingHttpResponse
+from django.http import Http404, JsonResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import reverse
@@ -34,19 +34,17 @@ from ranking.exports import (
     CSV,
     DATASET,
     EXPORTS,
-    FORMATS,
     HTML,
     JSONL,
     PARQUET,
+    PROMPT_SETS,
     ZIP,
     export_kinds,
     file_names,
     named,
-    write_file,
 )
 from ranking.models import Audience, ExportFile
 from ranking.preferences import DECIDED_BY
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 from ranking.services import exports
 from ranking.stored_files import OUTDATED, send_stored
 
@@ -199,11 +197,9 @@ def streamed(
     description: str,
     example: str,
     parameters: list[OpenApiParameter] | None = None,
-    *,
-    is_kept: bool = True,
 ) -> Callable[[Callable[..., HttpResponseBase]], Any]:
     """Describe a method that answers with a file, of the types that are separated by commas."""
-    answers: dict[Any, Any] = {202: IN_PROGRESS} if is_kept else {}
+    answers: dict[Any, Any] = {202: IN_PROGRESS}
     for media_type in content_types.split(","):
         is_text = media_type in (CSV, JSONL, HTML)
         value = example if is_text else "The bytes of the file."
@@ -342,16 +338,8 @@ class PromptSet(ExportEndpoint):
         "Only the arena's team gets them, because they contain references and rubrics.",
         '{"description": "refund-1", "vars": {"prompt": "How long?"}, "assert": []}\n',
         [named_file(file_names(PROMPT_SETS))],
-        is_kept=False,
     )
     def get(self, request: Request, slug: str, file: str) -> HttpResponseBase:
         self.require(TeamPermission.READ, self.arena.team_id)
         check_names(request, [])
-        stem, _, ending = file.rpartition(".")
-        written = write_file(PROMPT_SETS[stem], ending, self.arena, self.actor)
-        response = StreamingHttpResponse(
-            () if request.method == "HEAD" else written,
-            content_type=with_charset(FORMATS[ending][1]),
-        )
-        response.headers["Content-Disposition"] = f'attachment; filename="{slug}-{file}"'
-        return response
+        return self.send_kind(file)

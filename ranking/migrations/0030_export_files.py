@@ -30,6 +30,7 @@ class Migration(migrations.Migration):
                 ('state', models.CharField(choices=[('waiting', 'Waiting'), ('building', 'Building'), ('ready', 'Ready'), ('failed', 'Failed')], default='waiting', max_length=10)),
                 ('token', models.UUIDField(editable=False, null=True)),
                 ('leased_until', models.DateTimeField(blank=True, null=True)),
+                ('attempts', models.PositiveSmallIntegerField(default=0, help_text='How often it was begun.')),
                 ('rows_done', models.PositiveIntegerField(default=0)),
                 ('rows_total', models.PositiveIntegerField(default=0, help_text='0 if it is not known.')),
                 ('stored_as', models.CharField(blank=True, help_text='Its name in the storage.', max_length=100)),

@@ -65,6 +65,7 @@ class ExportFile(models.Model):
     state = models.CharField(max_length=10, choices=State, default=State.WAITING)
     token = models.UUIDField(null=True, editable=False)
     leased_until = models.DateTimeField(null=True, blank=True)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="How often it was begun.")
     rows_done = models.PositiveIntegerField(default=0)
     rows_total = models.PositiveIntegerField(default=0, help_text="0 if it is not known.")
     stored_as = models.CharField(max_length=100, blank=True, help_text="Its name in the storage.")

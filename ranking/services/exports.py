@@ -12,20 +12,22 @@ import logging
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 from django.core.files import File
 from django.core.files.storage import Storage, storages
-from django.db import IntegrityError, transaction
+from django.db import DatabaseError, IntegrityError, connection, transaction
 from django.db.models import Count, F, Max, Q
 from django.utils import timezone
 
 from arena.actors import ANONYMOUS, CLI, Actor, TeamPermission
+from arena.errors import BusyError
 from arena.models import ApiToken, Arena, Run
 from arena.permissions import is_blind
 from arena.services.exports import ExportError
@@ -38,8 +40,9 @@ logger = logging.getLogger(__name__)
 
 SMALL = 5_000  # rows that are read while the client waits
 LEASE = timedelta(minutes=1)  # after which a killed worker's file is built again
-LEASE_TO_STORE = timedelta(minutes=10)  # nothing renews it while the storage takes the file
-RENEW_EVERY = 1.0  # seconds
+RENEW_EVERY = 15.0  # seconds
+SAVE_EVERY = 1.0
+MOST_ATTEMPTS = 3  # whoever is killed so often is killed by the file
 TURN = 5.0  # seconds that a client waits for another one's small file
 KEPT_OUTDATED = timedelta(hours=1)  # for whoever was told its address
 KEPT_FAILED = timedelta(days=1)
@@ -48,6 +51,7 @@ PIECE = 1 << 20
 NO_SPACE = f"{OF_SERVER} has no space left for the file. Request it again later."
 NO_REASON = f"{OF_SERVER} could not build the file, and has logged why. Request it again."
 NOT_STORED = f"{OF_SERVER} could not store the file"
+GIVEN_UP = f"{OF_SERVER} ended {MOST_ATTEMPTS} times while it built the file. Request it again."
 State = ExportFile.State
 
 
@@ -65,7 +69,7 @@ def hiding_of(arena_id: int) -> str:
     epochs = ArenaRefresh.objects.filter(arena=arena).values_list("export_epoch", flat=True)
     if not epochs:  # nothing would say that a file is outdated
         leases.open_arena(arena_id=arena_id)
-    prompts = arena.prompts.aggregate(
+    prompts = arena.prompts.revealed().aggregate(
         all=Count("pk"), archived=Count("retired_at"), last=Max("retired_at")
     )
     hidden_by = [
@@ -141,6 +145,8 @@ def request(*, arena: Arena, name: str, audience: Audience) -> ExportFile:
     while True:
         file = _find_or_begin(arena, name, audience)
         if file is None:  # it was finished meanwhile
+            if time.monotonic() > deadline:
+                raise BusyError("Too many request this file. Try again in a few seconds.")
             continue
         if file.is_ready or count_rows(arena, kind, SMALL + 1) > SMALL:
             return file
@@ -159,10 +165,11 @@ def _find_or_begin(arena: Arena, name: str, audience: Audience) -> ExportFile | 
     version = version_of(arena, export_kinds()[name], hiding)
     key = {"arena": arena, "name": name, "audience": audience}
     of_export = ExportFile.objects.filter(**key)
-    ready = of_export.ready().filter(version=version, hiding=hiding).first()
-    if ready is not None and storage().exists(ready.stored_as):
-        return ready
-    if ready is not None:  # the database is a backup's, or somebody has emptied the folder
+    ready = of_export.ready().filter(version=version).first()
+    if ready is not None:
+        # Something was hidden, or shown, while it waited; the database may also be a backup's.
+        if ready.hiding == hiding and storage().exists(ready.stored_as):
+            return ready
         ready.delete()
     if (going_on := of_export.in_progress().first()) is not None:
         return going_on
@@ -188,15 +195,17 @@ def build(*, pk: int) -> bool:
         state=State.BUILDING,
         token=token,
         leased_until=now + LEASE,
+        attempts=F("attempts") + 1,
         rows_done=0,
         stored_as=f"{token.hex}.export",
     )
     if not claimed:
         return False
-    file = ExportFile.objects.select_related("arena__team").get(pk=pk)
+    file = ExportFile.objects.get(pk=pk)
     progress = BuildProgress(file)
     try:
-        _write(file, progress)
+        with progress.renewing_lease():
+            _write(file, progress)
     except (ExportLostError, Arena.DoesNotExist):
         _discard(file)
     except Exception as error:
@@ -208,22 +217,40 @@ def build(*, pk: int) -> bool:
 
 
 class BuildProgress:
-    """Tells how many rows are written, and renews the lease."""
+    """Tells how many rows are written, and keeps the lease, also where no row comes for long."""
 
     def __init__(self, file: ExportFile) -> None:
         self.mine = ExportFile.objects.filter(pk=file.pk, token=file.token)
-        self.rows, self.next_save = 0, time.monotonic() + RENEW_EVERY
+        self.rows, self.next_save = 0, time.monotonic() + SAVE_EVERY
 
     def __call__(self, rows: int) -> None:
         """Note so many more rows. Raises ExportLostError."""
         self.rows += rows
         if time.monotonic() > self.next_save:
-            self.renew(LEASE)
-            self.next_save = time.monotonic() + RENEW_EVERY
+            if not self.save(rows_done=self.rows):
+                raise ExportLostError
+            self.next_save = time.monotonic() + SAVE_EVERY
 
-    def renew(self, lease: timedelta) -> None:
-        if not self.save(leased_until=timezone.now() + lease, rows_done=self.rows):
-            raise ExportLostError
+    @contextmanager
+    def renewing_lease(self) -> Iterator[None]:
+        """Renew the lease from a thread of its own, which ends with the process."""
+        ended = Event()
+        thread = Thread(target=self._renew_lease, args=[ended], daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
+
+    def _renew_lease(self, ended: Event) -> None:
+        while not ended.wait(RENEW_EVERY):
+            try:
+                self.save(leased_until=timezone.now() + LEASE)
+            except DatabaseError as error:
+                logger.warning("The lease of an export could not be renewed: %s", error)
+            finally:
+                connection.close()
 
     def save(self, **fields: Any) -> bool:
         """Save fields if the file is still this worker's."""
@@ -231,8 +258,9 @@ class BuildProgress:
 
 
 def _write(file: ExportFile, progress: BuildProgress) -> None:
-    kind, arena = export_kinds()[file.name], file.arena
-    hiding = hiding_of(arena.pk)
+    kind, hiding = export_kinds()[file.name], hiding_of(file.arena_id)
+    # Afterwards: what an older row of it shows may be hidden by now.
+    arena = Arena.objects.select_related("team").get(pk=file.arena_id)
     total = kind.passes and kind.passes * count_rows(arena, kind, 1 << 31)
     progress.save(hiding=hiding, rows_total=total)
     digest, size = hashlib.sha256(), 0
@@ -241,10 +269,9 @@ def _write(file: ExportFile, progress: BuildProgress) -> None:
             digest.update(piece)
             size += draft.write(piece)
         draft.seek(0)
-        progress.renew(LEASE_TO_STORE)
         stored_as = storage().save(file.stored_as, File(draft))
     if hiding_of(arena.pk) != hiding:
-        progress.save(state=State.WAITING, token=None, leased_until=None)
+        progress.save(state=State.WAITING, token=None, leased_until=None, attempts=0)
         raise ExportLostError
     is_mine = progress.save(
         state=State.READY,
@@ -292,8 +319,10 @@ def _next_waiting() -> int | None:
 
 def has_waiting(now: datetime) -> bool:
     """Whether there is something to build, with what killed workers have left."""
-    left = ExportFile.objects.abandoned(now)
-    left.update(state=State.WAITING, token=None, leased_until=None)
+    left, free = ExportFile.objects.abandoned(now), {"token": None, "leased_until": None}
+    hopeless = left.filter(attempts__gte=MOST_ATTEMPTS)
+    hopeless.update(state=State.FAILED, problem=GIVEN_UP, **free)
+    left.update(state=State.WAITING, **free)
     return _next_waiting() is not None
 
 

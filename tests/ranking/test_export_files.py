@@ -3,11 +3,14 @@
 import errno
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import pytest
 from django.core.files.base import File
@@ -18,9 +21,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from arena.actors import CLI, Actor
-from arena.models import Arena, Membership, Prompt, Role
+from arena.models import Arena, Import, Membership, Prompt, Role
 from arena.services.arenas import update_arena
 from arena.services.candidates import disclose_due
+from arena.services.checks import add_check
 from arena.services.imports import import_files
 from arena.services.privacy import forget_rater
 from arena.services.prompts import bring_back_prompt, retire_prompt
@@ -176,7 +180,14 @@ def test_tags_and_ranges(support: Arena, client: Client) -> None:
         assert part["Content-Range"] == f"bytes {start}-{end - 1}/{size}"
         assert part["Content-Length"] == str(end - start)
         assert (part["ETag"], part["Accept-Ranges"]) == (tag, "bytes")
-    for asked in (f"bytes={size}-", "bytes=9-1", "bytes=-0", "bytes=-", "bytes=a-b"):
+    for asked in (
+        f"bytes={size}-",
+        f"bytes={'9' * 5000}-",
+        "bytes=9-1",
+        "bytes=-0",
+        "bytes=-",
+        "bytes=a-b",
+    ):
         refused = get(Range=asked)
         assert (refused.status_code, refused["Content-Range"]) == (416, f"bytes */{size}"), asked
     for headers in (
@@ -324,6 +335,56 @@ def test_a_change_while_a_file_is_built_has_it_built_again(
     assert len(stored(folder)) == 1
 
 
+def test_a_change_before_a_file_is_begun_is_in_it(
+    large: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    update_arena(arena=large, by=CLI, open_answers=True)
+    address, real = client.get(f"{ROOT}lmarena.jsonl")["Location"], exports.hiding_of
+    begun: list[int] = []
+
+    def close_answers_first(arena_id: int) -> str:
+        if not begun:
+            begun.append(arena_id)
+            update_arena(arena=Arena.objects.get(), by=CLI, open_answers=False)
+        return real(arena_id)
+
+    monkeypatch.setattr(exports, "hiding_of", close_answers_first)
+    exports.build_waiting()
+    assert begun
+    assert b"of somebody" not in client.get(address).getvalue()
+
+
+def test_a_state_that_comes_back_has_its_file_built_again(large: Arena, client: Client) -> None:
+    """What an import brings is not shown before it has finished, so it hides nothing either."""
+    address = client.get(f"{ROOT}battles.csv")["Location"]
+    about = {"file_name": "votes.csv", "sha256": "0" * 64, "started_at": timezone.now()}
+    hidden = Import.objects.create(arena=large, **about)
+    large.prompts.create(source=hidden, source_row=1, external_id="new", text="Why?")
+    exports.build_waiting()
+    Prompt.objects.filter(source=hidden).delete()
+    assert client.get(address).status_code == 200
+    assert client.get(f"{ROOT}battles.csv").status_code == 200
+    ExportFile.objects.update(hiding="another")  # shown and hidden again, while it was built
+    assert client.get(f"{ROOT}battles.csv").status_code == 202
+
+
+def test_a_change_of_prompts_is_in_the_next_file_of_the_team(support: Arena) -> None:
+    owner = member_of(support.team, Role.OWNER)
+
+    def read(name: str) -> str:
+        sent = owner.get(f"arenas/support/{name}").getvalue()
+        if not name.endswith(".zip"):
+            return sent.decode()
+        with ZipFile(BytesIO(sent)) as archive:
+            return archive.read("arena.json").decode()
+
+    for name in ("exports/arena.zip", "prompt-exports/promptfoo-tests.jsonl"):
+        assert "Be brief" not in read(name)
+    add_check(arena=support, by=CLI, kind="contains", expected="Be brief")
+    for name in ("exports/arena.zip", "prompt-exports/promptfoo-tests.jsonl"):
+        assert "Be brief" in read(name)
+
+
 class KilledError(BaseException):
     """Nothing of the worker goes on after it."""
 
@@ -350,6 +411,49 @@ def test_what_a_killed_worker_was_building_is_built_again(
     assert len(client.get(address).getvalue().splitlines()) == 3
     assert len(stored(folder)) == 1
     assert not exports.build(pk=ExportFile.objects.get().pk)  # a second message does nothing
+
+
+def test_a_file_that_kills_its_workers_does_not_keep_the_others_waiting(
+    large: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, now = export_kinds()["battles.jsonl"], timezone.now()
+
+    def write(*_: Any) -> Iterator[bytes]:
+        raise KilledError
+
+    deadly, other = (client.get(f"{ROOT}battles.{name}")["Location"] for name in ("jsonl", "csv"))
+    with monkeypatch.context() as patch:
+        patch.setitem(export_kinds(), "battles.jsonl", replace(real, write=write))
+        for _ in range(exports.MOST_ATTEMPTS):
+            with pytest.raises(KilledError):
+                exports.build_waiting()
+            now += 2 * exports.LEASE
+            assert exports.has_waiting(now)
+        exports.build_waiting()
+    assert client.get(other).status_code == 200
+    refused = client.get(deadly)
+    assert (refused.status_code, refused.json()["detail"]) == (409, exports.GIVEN_UP)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_build_without_a_row_for_long_keeps_its_lease(
+    large: Arena, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "RENEW_EVERY", 0.01)
+    real, leases = export_kinds()["battles.jsonl"], set()
+
+    def write(arena: Arena, actor: Actor, tick: Any) -> Iterator[bytes]:
+        until = time.monotonic() + 10
+        while len(leases) < 3 and time.monotonic() < until:
+            leases.add(ExportFile.objects.get().leased_until)
+            time.sleep(0.01)
+        yield from real.write(arena, actor, tick)
+
+    monkeypatch.setitem(export_kinds(), "battles.jsonl", replace(real, write=write))
+    address = client.get(f"{ROOT}battles.jsonl")["Location"]
+    exports.build_waiting()
+    assert len(leases) == 3
+    assert client.get(address).status_code == 200
 
 
 def test_a_worker_that_was_taken_for_dead_leaves_nothing(

