@@ -246,9 +246,22 @@ class ReviewForm(DecisionForm):
         required=False,
     )
 
+    # How many look rigged, as the page showed it: a decision is about them alone.
+    seen = forms.IntegerField(widget=forms.HiddenInput)
+
     class Meta:
         model = Review
         fields: list[str] = []
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["seen"].initial = len(self.instance.suspects)
+
+    def clean_seen(self) -> int:
+        seen: int = self.cleaned_data["seen"]
+        if seen != len(self.instance.suspects):
+            raise forms.ValidationError(holds.GROWN)
+        return seen
 
     def clean_decision(self) -> str:
         decision: str = self.cleaned_data["decision"]
@@ -376,6 +389,10 @@ class ReviewAdmin(EvidenceAdmin):
 
     def is_open(self, found: Review) -> bool:
         return found.closed_at is None
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_fields(request, obj)
+        return [*fields, "seen"] if "decision" in fields else fields
 
     def save_model(self, request: HttpRequest, obj: Review, form: Any, change: bool) -> None:
         if decision := form.cleaned_data["decision"]:

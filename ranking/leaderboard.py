@@ -387,6 +387,7 @@ def _leaderboard_settings(evidence: Evidence) -> dict[str, Any]:
         "capped_raters": caps.n_raters,
         "capped_networks": caps.n_networks,
         "network_share": question.network_share,
+        "is_open": question.is_open,
         "capped_at": caps.share,
         "mean_weight": evidence.mean_weight,
         "documents": evidence.n_documents,

@@ -32,7 +32,7 @@ from arena.signals import (
     votes_changed,
 )
 from ranking import health
-from ranking.models import Board, ExportFile, HomePage
+from ranking.models import ArenaRefresh, Board, ExportFile, HomePage
 from ranking.services import exports, leases
 
 logger = logging.getLogger(__name__)
@@ -111,6 +111,8 @@ def refresh_after_votes(arena_id: int, reason: str = "vote", **_: Any) -> None:
     if reason != "vote":
         leases.mark_stale(arena_id=arena_id)
         exports.advance(arena_id=arena_id)
+    if reason == "rules":  # votes may count now that were passed over
+        ArenaRefresh.objects.filter(arena=arena_id).update(examined_vote_id=0)
     schedule_refresh(arena_id)
 
 

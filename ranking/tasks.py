@@ -5,6 +5,7 @@ one place of their own, so that none of the others ever waits for one of them.
 """
 
 import ctypes
+import logging
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock
@@ -19,6 +20,8 @@ from ranking.models import ArenaRefresh
 from ranking.services import anomalies, exports, leases, refresh
 from ranking.services import elo as elo_service
 from ranking.views import pictures
+
+logger = logging.getLogger(__name__)
 
 LONG_REFRESH = 1.0  # seconds
 LARGE_KEPT_FOR = 60.0  # seconds: what waited longer is found by the sweep again
@@ -86,7 +89,10 @@ def sweep_boards() -> None:
 def examine_votes() -> None:
     """Test votes that were never tested, and hold those that look rigged."""
     for arena_id in anomalies.arenas_to_examine():
-        anomalies.examine(arena_id=arena_id, now=timezone.now())
+        try:
+            anomalies.examine(arena_id=arena_id, now=timezone.now())
+        except Exception:  # one arena must not keep the others untested
+            logger.exception("The votes of arena %s could not be examined", arena_id)
 
 
 @shared_task

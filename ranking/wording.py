@@ -126,7 +126,7 @@ def description(
 
 UNDER_REVIEW = gettext_noop("{name} has the highest score.")
 PROVISIONAL = gettext_noop(
-    "{name} is ahead, but not without the ten networks whose votes help it most."
+    "{name} is ahead, but not without the few networks whose votes help it most."
 )
 
 

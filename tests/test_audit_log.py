@@ -206,7 +206,7 @@ def held(on: Stage) -> Hold:
 
 def reviewed(on: Stage) -> Review:
     vote = on.vote()
-    return holds.open_review(
+    review = holds.open_review(
         candidate=vote.comparison.left,
         loses=False,
         test="board",
@@ -217,6 +217,8 @@ def reviewed(on: Stage) -> Review:
         last_vote_id=vote.pk,
         now=on.now,
     )
+    assert review is not None
+    return review
 
 
 def decided(on: Stage, *, are_rigged: bool) -> Review:

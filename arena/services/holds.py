@@ -7,7 +7,7 @@ A Review says of a whole group that it looks rigged: until somebody has decided,
 leaderboards name no leader.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,6 +33,8 @@ NOBODY_STANDS_OUT = (
     "The group looks rigged as a whole, but none of its raters certainly does, so there is nothing"
     " to void. Let only verified people’s votes count in the arena, or void votes one by one."
 )
+GROWN = "More raters of this group look rigged since you opened the page. Read the evidence again."
+MOST_IN_QUERY = 10_000  # raters; databases limit the parameters of a query
 UNDER_REVIEW = "votes.review"  # the notice
 RELEASED_RATERS = "released_raters"  # in the evidence on a network, an object keyed by their ids
 
@@ -162,12 +164,18 @@ def open_review(
     has_verified: bool,
     last_vote_id: int,
     now: datetime,
-) -> Review:
+) -> Review | None:
     """Put the arena's votes under review, or add what is new to the open review of the candidate.
 
-    `group`: the ids of the raters who were tested together; `suspects`: of those who look rigged.
+    `group`: the ids of the raters who were tested together; `suspects`: of those who look rigged;
+    `now`: when their votes were read. Returns None if somebody has decided on any of them since:
+    this evidence is out of date, and the next votes bring another test.
     """
     arena = candidate.arena
+    decided_since = Review.objects.filter(arena=arena, closed_at__gte=now)
+    decided = {rater for each in decided_since for rater in each.decided_on}
+    if not decided.isdisjoint(group):
+        return None
     fields: dict[str, Any] = {
         "test": test,
         "evidence": evidence,
@@ -184,13 +192,13 @@ def open_review(
         )
     )
     if not is_new:
-        had_verified = review.has_verified
+        before = review.has_verified, review.suspects
         fields["group"] = sorted({*review.group, *group})
         fields["suspects"] = sorted({*review.suspects, *suspects})
-        fields["has_verified"] = has_verified or had_verified
+        fields["has_verified"] = has_verified or review.has_verified
         Review.objects.filter(pk=review.pk).update(**fields)
         review.refresh_from_db()
-        if had_verified == review.has_verified:
+        if before == (review.has_verified, review.suspects):
             return review  # leaderboards say so already
     else:
         audit.record_in(arena, SYSTEM, "put votes under review", review, test=test)
@@ -216,41 +224,49 @@ def close_review(
 ) -> Review:
     """Void the suspects' votes, or let them count, also those on hold.
 
-    The tests start again with votes that those decided on cast later. Raises HoldError.
+    The tests start again with votes that those decided on cast later. A network's hold is decided
+    on with them if nobody else's votes are in it. Raises HoldError, also if raters were added since
+    `review` was read.
     """
     reason = _clean_reason(reason)
     if are_rigged and not review.suspects:
         raise HoldError(NOBODY_STANDS_OUT, field="decision")
-    suspects = Q(rater__in=review.suspects)
-    decided = Vote.objects.filter(arena=review.arena_id, rater__in=review.decided_on)
-    newest = decided.aggregate(Max("pk"))["pk__max"]
-    closed = (
-        Review.objects.open()
-        .filter(pk=review.pk)
-        .update(
-            closed_at=now,
-            closed_by=by.name[:200],
-            reason=reason,
-            last_vote_id=max(review.last_vote_id, newest or 0),
-        )
-    )
-    if not closed:
+    locked = Review.objects.open().select_for_update().filter(pk=review.pk).first()
+    if locked is None:
         raise HoldError("Someone has already decided on these votes.")
+    if locked.suspects != review.suspects:
+        raise HoldError(GROWN)
+    cast = Vote.objects.filter(arena=review.arena_id)
+    newest = [
+        cast.filter(some).aggregate(Max("pk", default=0))["pk__max"]
+        for some in _of_raters(review.decided_on)
+    ]
+    locked.closed_at, locked.closed_by, locked.reason = now, by.name[:200], reason
+    locked.last_vote_id = max(locked.last_vote_id, *newest)
+    locked.save()
     decide = void if are_rigged else release
     held = Hold.objects.open().filter(arena=review.arena_id)
-    for each in held.filter(suspects | Q(votes__rater__in=review.suspects)).distinct():
+    suspects = set(review.suspects)
+    decided = [each for some in _of_raters(review.suspects) for each in held.filter(some)]
+    for each in held.exclude(network=""):
+        if suspects.issuperset(each.votes.values_list("rater", flat=True)):
+            decided.append(each)
+    for each in decided:
         decide(hold=each, by=by, reason=reason, now=now)
     voided = 0
     if are_rigged:
-        votes = Vote.objects.filter(suspects, arena=review.arena_id, voided_at=None)
-        of_arenas = voting.void(
-            votes=dict(votes.values_list("pk", "arena")), reason=reason, now=now
-        )
-        voided = sum(of_arenas.values())
+        for some in _of_raters(review.suspects):
+            votes = dict(cast.filter(some, voided_at=None).values_list("pk", "arena"))
+            voided += sum(voting.void(votes=votes, reason=reason, now=now).values())
     action = "voided votes under review" if are_rigged else "ended the review of votes"
     audit.record_in(review.arena, by, action, review, votes=voided, reason=reason)
     announce(votes_changed, arena_id=review.arena_id, reason="review")
     return Review.objects.select_related("arena", "candidate").get(pk=review.pk)
+
+
+def _of_raters(raters: list[int]) -> Iterator[Q]:
+    for start in range(0, len(raters), MOST_IN_QUERY):
+        yield Q(rater__in=raters[start : start + MOST_IN_QUERY])
 
 
 def _decide_hold(hold: Hold, state: str, by: Actor, reason: str, now: datetime) -> Hold:

@@ -47,9 +47,7 @@ class UnknownOutcomeError(VoteError):
 
 
 class UndoneError(VoteError):
-    message = gettext_lazy(
-        "You withdrew your vote on this pair and saw the names, so it goes to another rater."
-    )
+    message = gettext_lazy("You withdrew your vote on this pair, so it goes to another rater.")
 
 
 class BlockedError(VoteError):
@@ -63,9 +61,7 @@ class TooLateToUndoError(VoteError):
 
 
 class OftenUndoneError(VoteError):
-    message = gettext_lazy(
-        "You have undone several votes within an hour and saw the names, so this one is final."
-    )
+    message = gettext_lazy("You have undone several votes within an hour, so this one is final.")
 
 
 @retry_on_deadlock

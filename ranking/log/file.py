@@ -35,12 +35,11 @@ from ranking.results import FIELDS
 from ranking.streamed_files import AT_ONCE, batches
 from ranking.votes import HUMAN, Bools, Ints, VoteTable
 
-VERSION = 4
 # Files of version 1 do not say which votes verified people cast, those of 2 do not number networks.
-# Those up to 3 know no documents, and their intervals were made by an earlier rule.
-# Those with an anchor are of the next version: earlier releases would take its scores for wrong.
-ANCHORED = 5
-READABLE = (1, 2, 3, VERSION, ANCHORED)
+# Those up to 3 know no documents, and their intervals were made by an earlier rule. Those of 5 have
+# an anchor. Those up to 5 name a leader however few networks carry it.
+VERSION, OF_DOCUMENTS = 6, 4
+READABLE = range(1, VERSION + 1)
 ADDS = frozenset(map(str, LogLink.ADDS))
 REMOVES = frozenset(map(str, LogLink.REMOVES))
 TOLERANCE = 1e-6  # of Elo and of shares: two machines may round the last digits differently
@@ -58,6 +57,10 @@ MEASURED = (
 )
 SENTENCES = ("reason",)  # whose words change from version to version
 NOT_FROM_VOTES = {"style", "combined", "capped"}  # findings that need texts, trust, or raters' ids
+CLAIMED = {"claimed_leader", "claimed_ahead", "provisional", "is_under_review"}  # since version 6
+# Whom a leaderboard names while votes are under review: the file does not say whose they are.
+UNDER_REVIEW = {"is_under_review", "leader", "ahead", "tiers", "neighbours"}
+FIRST_PLACE = {"sure_rank_low", "sure_rank_high"}
 Line = dict[str, Any]
 
 
@@ -79,7 +82,7 @@ def write_lines(arena: Arena) -> Iterator[Line]:
     last = newest[0] if newest else 0
     yield {
         "type": "log",
-        "version": ANCHORED if any(one.anchor for one in snapshots) else VERSION,
+        "version": VERSION,
         "arena": {"id": arena.pk, "slug": arena.slug, "name": arena.name},
         "key": links.signer().public,
         "links": last,
@@ -116,6 +119,7 @@ def _leaderboard_lines(
             },
             "rater_share": arena.rater_cap / 100 if board.raters in HUMAN else 1.0,
             "network_share": snapshot.settings.get("network_share", 1.0),
+            "is_open": snapshot.settings.get("is_open", False),
             "anchor": asdict(snapshot.anchor) if snapshot.anchor else None,
             "shared_groups": 0,
             "capped": [
@@ -278,7 +282,7 @@ def _read_lines(lines: Iterator[Line]) -> LogFile:
                 file.places[_number(line["rater"])] = line["place"]
             elif kind == "leaderboard":
                 board = line | {"raters": Counted(line["raters"])}
-                file.boards.append(board | {"by_earlier_rule": file.version < VERSION})
+                file.boards.append(board | {"by_earlier_rule": file.version < OF_DOCUMENTS})
             elif kind == "link":
                 file.links.append(ChainLink(**line))
         _end_link(file, rows)
@@ -429,6 +433,7 @@ def check_board(file: LogFile, line: Line) -> CheckedBoard:
         category=line["category"],
         rater_share=line["rater_share"],
         network_share=line.get("network_share", 1.0),
+        is_open=line.get("is_open", False),
         anchor=Anchor(**anchor) if (anchor := line.get("anchor")) else None,
         **line["settings"],
     )
@@ -453,10 +458,15 @@ def has_checked_intervals(line: Line) -> bool:
     return bool(line["intervals_are_current"] and not line["by_earlier_rule"])
 
 
+def is_under_review(line: Line) -> bool:
+    return bool(line["findings"].get("is_under_review"))
+
+
 def _compare_board(line: Line, made: Leaderboard) -> CheckedBoard:
     is_current = has_checked_intervals(line)
     unchecked = set(() if is_current else MEASURED)
     unchecked |= set(SENTENCES if line["by_earlier_rule"] else ())
+    unchecked |= FIRST_PLACE if is_under_review(line) else set()
     names = [name for name in FIELDS if name not in unchecked]
     standings = [
         {"candidate": row.candidate_id} | {name: getattr(row, name) for name in FIELDS}
@@ -478,10 +488,12 @@ def _compare_board(line: Line, made: Leaderboard) -> CheckedBoard:
     if is_current:
         found = json.loads(json.dumps(made.findings))
         findings = line["findings"] | {"capped": line["capped"]}
-        n_numbers += len(findings)
+        unnamed = {"style"} | (UNDER_REVIEW if is_under_review(line) else set())
+        unnamed |= CLAIMED - findings.keys()
+        n_numbers += len(findings.keys() - unnamed)
         faults += [
             f"the finding “{name}” does not match the votes"
-            for name in sorted((findings.keys() | found.keys()) - {"style"})
+            for name in sorted((findings.keys() | found.keys()) - unnamed)
             if not _same(findings.get(name), found.get(name))
         ]
     return CheckedBoard(line, standings, faults, n_numbers)

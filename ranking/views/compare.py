@@ -160,9 +160,10 @@ def compare_context(
         chosen="",
     )
     pair_context = _pair_context(board, board.snapshot, a, b)
-    says = pair_context["verdict"]
+    is_under_review = Findings.of(board.snapshot).is_under_review
+    says = "" if is_under_review else pair_context["verdict"]
     share = share_board(board, "compare", says=says, a=str(a.pk), b=str(b.pk))
-    more = {"sides": [a, b], "share": share}
+    more = {"sides": [a, b], "share": share, "says": says, "is_under_review": is_under_review}
     return context | more | pair_context | votes | specimens
 
 

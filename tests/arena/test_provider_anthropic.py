@@ -192,6 +192,14 @@ def test_a_model_that_takes_no_budget_is_told_the_effort_itself(server: FakeServ
     assert body["output_config"]["format"]["type"] == "json_schema"
 
 
+@pytest.mark.parametrize("message", [5, ["x"], {"a": 1}])
+def test_an_error_whose_message_is_no_text(server: FakeServer, message: object) -> None:
+    error = {"type": "error", "error": {"type": ["a"], "message": message}}
+    server.otherwise = lambda _: Sent(error, status=400)
+    with pytest.raises(ProviderError):
+        ask(server, ASKED)
+
+
 def test_a_model_that_cannot_think_is_asked_without(server: FakeServer) -> None:
     server.otherwise = fails(400, "thinking is not supported on this model")
     given = {"max_tokens": 4096, "reasoning_effort": "low"}

@@ -365,7 +365,7 @@ def test_the_log_proves_scores_on_their_scale(arena: Arena, tmp_path: Path, caps
     publish(arena)
     path = tmp_path / "log.jsonl"
     call_command("verify_log", arena.slug, export=path)
-    assert json.loads(path.read_text().partition("\n")[0])["version"] == log_file.ANCHORED
+    assert json.loads(path.read_text().partition("\n")[0])["version"] == log_file.VERSION
     call_command("verify", path)
     printed = capsys.readouterr().out
     assert printed.count("numbers match the published") == 3

@@ -1,11 +1,15 @@
 """Votes that look rigged are held with their evidence, reviewed, and released or voided."""
 
+import json
 import random
+from collections.abc import Iterable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
 from django.db import IntegrityError, transaction
 from django.test import Client
 from django.urls import reverse
@@ -14,7 +18,9 @@ from django.utils import timezone
 from arena.actors import CLI
 from arena.models import Arena, AuditEntry, Comparison, Hold, Notice, Rater, Review, Vote
 from arena.services import holds
-from ranking import health
+from arena.services.arenas import update_arena
+from ranking import health, tasks
+from ranking.log import file as log_file
 from ranking.models import ArenaRefresh
 from ranking.services import anomalies
 from ranking.services.votes import read_only
@@ -288,10 +294,15 @@ def test_an_operator_decides_on_a_review(admin_client: Client, are_rigged: bool)
     address = reverse("admin:arena_review_change", args=[review.pk])
     text = admin_client.get(address).text
     assert "candidate-4 won 200 of 200 votes" in text
-    admin_client.post(address, {"decision": "void", "reason": ""})
+    shown = {"seen": len(review.suspects)}
+    assert f'name="seen" value="{shown["seen"]}"' in text
+    admin_client.post(address, {"decision": "void", "reason": ""} | shown)
     assert Review.objects.open().exists()
-    decision = "void" if are_rigged else "release"
-    admin_client.post(address, {"decision": decision, "reason": "we asked them"})
+    decided = {"decision": "void" if are_rigged else "release", "reason": "we asked them"}
+    refused = admin_client.post(address, decided | {"seen": shown["seen"] - 1})
+    assert holds.GROWN in refused.text
+    assert Review.objects.open().exists()
+    admin_client.post(address, decided | shown)
     review.refresh_from_db()
     assert (review.closed_at is not None, review.reason) == (True, "we asked them")
     assert not Hold.objects.open().exists()
@@ -300,6 +311,191 @@ def test_an_operator_decides_on_a_review(admin_client: Client, are_rigged: bool)
     assert anomalies.examine(arena_id=arena.pk, now=NOW) == []
     assert not Review.objects.open().exists()
     assert publish(arena).findings["is_under_review"] is False
+
+
+def review_of(
+    arena: Arena, suspects: Iterable[int], *, candidate: int = -1, last: int = 0, **fields: Any
+) -> Review | None:
+    candidates = list(arena.candidates.order_by("pk"))
+    found: dict[str, Any] = {
+        "candidate": candidates[candidate],
+        "loses": False,
+        "test": "board",
+        "evidence": {"e_value": 1e6, "n": 12, "k": 12, "raters": 2},
+        "suspects": list(suspects),
+        "has_verified": False,
+        "last_vote_id": last or Vote.objects.latest("pk").pk,
+    }
+    return holds.open_review(group=found["suspects"], now=NOW, **found | fields)
+
+
+def test_suspects_that_are_found_later_have_leaderboards_made_again(
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    arena, fans = led()
+    publish(arena)
+    of_arena = ArenaRefresh.objects.filter(arena=arena)
+    for suspects, is_news in ((fans[:1], True), (fans[:1], False), (fans, True)):
+        of_arena.update(is_stale=False)
+        with django_capture_on_commit_callbacks(execute=True):
+            review_of(arena, [fan.pk for fan in suspects])
+        assert of_arena.filter(is_stale=is_news).exists()
+
+
+def test_a_decision_is_about_the_suspects_whom_the_operator_saw() -> None:
+    arena, fans = led()
+    seen = review_of(arena, [fans[0].pk])
+    review_of(arena, [fan.pk for fan in fans])
+    assert seen is not None
+    with pytest.raises(holds.HoldError, match="More raters of this group look rigged"):
+        holds.close_review(review=seen, are_rigged=True, by=CLI, reason="bought", now=NOW)
+    assert Review.objects.open().exists()
+    assert not Vote.objects.exclude(voided_at=None).exists()
+
+
+@pytest.mark.parametrize("are_rigged", [True, False])
+def test_a_decision_leaves_the_others_of_a_network_on_hold(are_rigged: bool) -> None:
+    arena = bought()
+    theirs = Rater.objects.filter(votes__network="net-0").distinct().order_by("pk")
+    suspect, *others = theirs
+    evidence = {"e_value": 1e6, "n": 9, "k": 9, "raters": 4, "candidate": None}
+    votes = list(Vote.objects.filter(rater__in=theirs).values_list("pk", flat=True))
+    where = {"arena": arena, "rater": None, "network": "net-0"}
+    holds.hold(**where, test="network", evidence=evidence, votes=votes, now=NOW)
+    review = review_of(arena, [suspect.pk], candidate=0, loses=True)
+    assert review is not None
+    holds.close_review(review=review, are_rigged=are_rigged, by=CLI, reason="a class", now=NOW)
+    assert Hold.objects.open().exists()
+    of_others = Vote.objects.filter(rater__in=others)
+    assert not of_others.exclude(voided_at=None, uncounted="held").exists()
+    assert Vote.objects.filter(rater=suspect, voided_at=None).exists() != are_rigged
+
+
+def test_a_group_larger_than_a_query_is_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holds, "MOST_IN_QUERY", 7)
+    arena = bought()
+    review = review_of(arena, Rater.objects.filter(votes__arena=arena).values_list("pk", flat=True))
+    assert review is not None
+    holds.close_review(review=review, are_rigged=True, by=CLI, reason="bought", now=NOW)
+    assert not Vote.objects.live().filter(arena=arena).exists()
+
+
+def test_a_decision_while_votes_are_examined_stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    arena = bought()
+    publish(arena)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    make_votes(arena, [(*arena.candidates.order_by("pk")[:2], "left", None)], network="new")
+    Vote.objects.update(channel="browser")
+    found = anomalies.suspicions_of
+
+    def decide_meanwhile(*read: Any) -> Any:
+        for review in Review.objects.open():
+            holds.close_review(review=review, are_rigged=False, by=CLI, reason="a class", now=NOW)
+        return found(*read)
+
+    monkeypatch.setattr(anomalies, "suspicions_of", decide_meanwhile)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert [review.reason for review in Review.objects.all()] == ["a class"]
+
+
+def test_votes_that_new_rules_let_count_are_examined(
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    arena, fan = attacked()
+    others = Vote.objects.exclude(rater=fan)
+    others.update(verified=True)
+    with django_capture_on_commit_callbacks(execute=True):
+        update_arena(arena=arena, by=CLI, counts="verified")
+    publish(arena)
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert not Hold.objects.exists()
+    with django_capture_on_commit_callbacks(execute=True):
+        update_arena(arena=arena, by=CLI, counts="anyone")
+    assert anomalies.arenas_to_examine() == [arena.pk]
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    assert Hold.objects.get().rater == fan
+
+
+def test_an_arena_that_cannot_be_examined_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken, (arena, fan) = attacked()[0], attacked()
+    for each in (broken, arena):
+        publish(each)
+    found = anomalies.suspicions_of
+
+    def fail_for_one(examined: Arena, *read: Any) -> Any:
+        if examined == broken:
+            raise ValueError("a bad row")
+        return found(examined, *read)
+
+    monkeypatch.setattr(anomalies, "suspicions_of", fail_for_one)
+    tasks.examine_votes()
+    assert Hold.objects.get().rater == fan
+    assert "could not be examined" in caplog.text
+
+
+def test_a_comparison_under_review_says_so_and_is_not_quoted() -> None:
+    arena = bought()
+    publish(arena)
+    first, *_, last = arena.candidates.order_by("pk")
+    address = reverse("compare", args=[arena.slug]) + f"?a={last.pk}&b={first.pk}"
+    verdict = "candidate-4 is better than candidate-0"
+    before = Client().get(address).text
+    assert before.count(verdict) > 1
+    assert "Votes under review" not in before
+    anomalies.examine(arena_id=arena.pk, now=NOW)
+    Vote.objects.update(uncounted=None, hold=None)
+    publish(arena)
+    text = Client().get(address).text
+    assert "<strong>Votes under review.</strong>" in text
+    assert text.count(verdict) == 1  # the heading, below the warning
+
+
+def test_a_file_of_a_provisional_leaderboard_checks_out(tmp_path: Path, capsys: Any) -> None:
+    arena = bought()
+    assert publish(arena).findings["provisional"] is not None
+    path = tmp_path / "log.jsonl"
+    call_command("verify_log", arena.slug, export=path)
+    call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert "numbers match the published" in printed
+    assert "under review" not in printed
+    # Earlier releases knew neither.
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    boards = [line for line in lines if line["type"] == "leaderboard"]
+    for board in boards:
+        board["is_open"] = False
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    with pytest.raises(CommandError, match="failed the check"):
+        call_command("verify", path)
+
+
+def test_a_file_of_a_leaderboard_under_review_checks_out(tmp_path: Path, capsys: Any) -> None:
+    arena, fans = led()
+    review_of(arena, [fan.pk for fan in fans])
+    assert publish(arena).findings["is_under_review"]
+    path = tmp_path / "log.jsonl"
+    call_command("verify_log", arena.slug, export=path)
+    call_command("verify", path)
+    printed = capsys.readouterr().out
+    assert "Votes are under review: whom it names as first is not checked." in printed
+
+
+def test_a_file_of_an_earlier_release_checks_out(tmp_path: Path, capsys: Any) -> None:
+    arena, _ = led()
+    publish(arena)
+    path = tmp_path / "log.jsonl"
+    call_command("verify_log", arena.slug, export=path)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["version"] = 4
+    for board in [line for line in lines if line["type"] == "leaderboard"]:
+        del board["is_open"]
+        for name in log_file.CLAIMED:
+            del board["findings"][name]
+    path.write_text("".join(log_file.as_jsonl(lines)))
+    call_command("verify", path)
+    assert "numbers match the published" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("are_rigged", [True, False])
@@ -317,6 +513,7 @@ def test_whoever_is_not_decided_on_is_examined_further(are_rigged: bool) -> None
         last_vote_id=Vote.objects.latest("pk").pk,
         now=NOW,
     )
+    assert review is not None
     holds.close_review(review=review, are_rigged=are_rigged, by=CLI, reason="a class", now=NOW)
     assert set(anomalies.read(arena).pk.tolist()) == others
 

@@ -277,7 +277,7 @@ def test_another_key_is_refused(arena: Arena, tmp_path: Path, capsys: Any) -> No
         ("", "not a vote log"),
         ("{}\n", "Line 1 is not a line"),
         ("no JSON\n", "Line 1 is not JSON"),
-        ('{"type": "log", "version": 6}\n', "not a vote log"),
+        ('{"type": "log", "version": 7}\n', "not a vote log"),
         (f'{HEADER}{{"type": "leaderboard", "raters": "nobody"}}\n', "'nobody' is not a valid"),
         ("[" * 100_000, "failed the check"),
     ],

@@ -130,7 +130,7 @@ class AnthropicProvider:
         if error.status_code == 200:  # of an event in a stream
             inside = error.body.get("error") if isinstance(error.body, dict) else error.body
             return error_inside(inside, self._key, _names_sent(body))
-        message = hidden(error.api_message or error.message, self._key)
+        message = hidden(str(error.api_message or error.message), self._key)
         if body.get("thinking", {}).get("type") == "enabled" and "adaptive" in message:
             return UnsupportedParameterError(
                 f"HTTP {error.status_code}: {message}", EFFORT, ADAPTIVE
@@ -138,7 +138,7 @@ class AnthropicProvider:
         answer = Answered(
             status=error.status_code,
             message=message,
-            code=error.error_code or error.type or "",
+            code=str(error.error_code or error.type or ""),
             parameter="",
             headers=error.response.headers,
             sent=_names_sent(body),

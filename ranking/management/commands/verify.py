@@ -15,6 +15,7 @@ from ranking.log.file import (
     check_board,
     check_log,
     has_checked_intervals,
+    is_under_review,
     read_log,
 )
 from ranking.management.commands.verify_log import list_faults
@@ -26,6 +27,7 @@ NOT_CHECKED = (
     "intervals and combined leaderboards are not checked: they need more than votes."
 )
 EARLIER = "Its intervals were made by an earlier rule, so they are not recomputed."
+UNNAMED = "Votes are under review: whom it names as first is not checked."
 LATER = "Its intervals are from an earlier refresh or release, so they are not checked."
 
 
@@ -82,6 +84,8 @@ class Command(BaseCommand):
             self.stdout.write(EARLIER)
         elif not has_checked_intervals(line):
             self.stdout.write(LATER)
+        if is_under_review(line):
+            self.stdout.write(UNNAMED)
         for fault in list_faults(board.faults):
             self._say(fault)
         if not board.faults:
