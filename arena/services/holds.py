@@ -242,7 +242,7 @@ def close_review(
         for some in _of_raters(review.decided_on)
     ]
     locked.closed_at, locked.closed_by, locked.reason = now, by.name[:200], reason
-    locked.last_vote_id = max(locked.last_vote_id, *newest)
+    locked.last_vote_id = max([locked.last_vote_id, *newest])
     locked.save()
     decide = void if are_rigged else release
     held = Hold.objects.open().filter(arena=review.arena_id)

@@ -371,9 +371,12 @@ def test_a_decision_leaves_the_others_of_a_network_on_hold(are_rigged: bool) -> 
     assert Vote.objects.filter(rater=suspect, voided_at=None).exists() != are_rigged
 
 
-def test_a_group_larger_than_a_query_is_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_of_any_size_is_decided_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(holds, "MOST_IN_QUERY", 7)
     arena = bought()
+    nobody = review_of(arena, [], candidate=0)
+    assert nobody is not None
+    holds.close_review(review=nobody, are_rigged=False, by=CLI, reason="a class", now=NOW)
     review = review_of(arena, Rater.objects.filter(votes__arena=arena).values_list("pk", flat=True))
     assert review is not None
     holds.close_review(review=review, are_rigged=True, by=CLI, reason="bought", now=NOW)
