@@ -149,7 +149,7 @@ def test_the_methodology_says_how_many_and_what_is_left(arena: Arena) -> None:
     publish(arena)
     page = " ".join(Client().get(reverse("about", args=[arena.slug])).text.split())
     assert "one network sees the names behind 1 votes an hour" in page
-    assert "finds it among the published votes" in page
+    assert "finds their votes among the published ones" in page
 
 
 def test_an_arena_that_opens_its_answers_holds_a_fifth_out_unless_told_otherwise() -> None:
