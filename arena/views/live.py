@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
-from tempfile import TemporaryFile
 from threading import BoundedSemaphore
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,7 +15,7 @@ from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.db import transaction
 from django.db.models import F
-from django.http import FileResponse, Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils import timezone
@@ -439,16 +438,16 @@ def report_conversation(request: HttpRequest, slug: str, key: UUID) -> HttpRespo
 
 @never_cache
 @require_safe
-def export_conversations(request: HttpRequest, slug: str) -> FileResponse:
+def export_conversations(request: HttpRequest, slug: str) -> HttpResponse:
     """The shared conversations and their votes, in the columns of LMArena's files."""
     arena = _find_live(request, slug)
-    # A file, because rows that are read as they are sent keep the database for a slow client.
-    file = TemporaryFile()  # noqa: SIM115  (the response closes it)
-    for row in live.exported_conversations(arena):
-        file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-    file.seek(0)
-    name = f"{slug}-live.jsonl"
-    return FileResponse(file, as_attachment=True, filename=name, content_type="application/jsonl")
+    rows = (
+        json.dumps(row, ensure_ascii=False) + "\n" for row in live.exported_conversations(arena)
+    )
+    # All at once: rows that are read as they are sent keep the database for a slow client.
+    response = HttpResponse("".join(rows), content_type="application/jsonl")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-live.jsonl"'
+    return response
 
 
 @require_permission("can_manage")

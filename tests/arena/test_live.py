@@ -696,8 +696,8 @@ def delete(conversation: LiveConversation) -> None:
 
 
 def exported(ring: Arena) -> list[dict[str, Any]]:
-    content = Client().get(address("live_export", ring)).streaming_content
-    return [json.loads(line) for line in b"".join(content).decode().splitlines()]
+    content = Client().get(address("live_export", ring)).text
+    return [json.loads(line) for line in content.splitlines()]
 
 
 def test_the_export_has_lmarenas_columns(ring: Arena, client: Client) -> None:
