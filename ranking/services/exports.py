@@ -146,9 +146,7 @@ def request(*, arena: Arena, name: str, audience: Audience) -> ExportFile:
         file = _find_or_begin(arena, name, audience)
         if file is None:  # it was finished meanwhile
             if time.monotonic() > deadline:
-                raise BusyError(
-                    "Too many people are requesting this file. Try again in a few seconds."
-                )
+                raise BusyError("This file is requested too often. Try again in a few seconds.")
             continue
         if file.is_ready or count_rows(arena, kind, SMALL + 1) > SMALL:
             return file
